@@ -22,6 +22,7 @@
 //! - Threads: `read_at`, `write_at` and `sync` may run at the same time on one file; writers of the
 //!   same range must exclude each other (one writer per file is the rule of the house).
 
+mod checks;
 mod error;
 mod mapped;
 mod os;
