@@ -1,1 +1,5 @@
 pub mod disk;
+mod error;
+pub mod segment;
+
+pub use error::{Damage, DamageKind};
