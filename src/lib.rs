@@ -1,0 +1,7 @@
+//! Horolog: hand it a message and a moment, and at that moment the message is readable on its topic.
+
+pub mod clock;
+pub mod commitlog;
+pub mod consumequeue;
+pub mod message;
+pub mod stage;
