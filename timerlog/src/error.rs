@@ -27,11 +27,45 @@ impl Damage {
 pub enum DamageKind {
     /// The file must be there and is not.
     Missing,
+    /// The disk does not give the file out.
+    Unreadable {
+        cause: String,
+    },
     /// The file has a name that nothing of ours has.
     ForeignName,
     WrongLength {
         expected: u64,
         found: u64,
+    },
+    Checksum {
+        expected: u32,
+        found: u32,
+    },
+    UnknownVersion {
+        known: u32,
+        found: u32,
+    },
+    /// A sound header that belongs to another file.
+    Misplaced,
+    /// A record of a kind that this version does not know.
+    UnknownKind {
+        found: u8,
+    },
+    /// A record whose predecessor would not be before it.
+    LeadsForward {
+        previous: u64,
+    },
+    WrongSlot {
+        expected: u64,
+        found: u64,
+    },
+    /// A chain that passes by the record it must come to.
+    ShortChain {
+        until: u64,
+    },
+    /// A place past the end of the log.
+    PastEnd {
+        end: u64,
     },
 }
 
@@ -39,10 +73,29 @@ impl fmt::Display for DamageKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => formatter.write_str("the file is missing"),
+            Self::Unreadable { cause } => formatter.write_str(cause),
             Self::ForeignName => formatter.write_str("no file of ours has such a name"),
             Self::WrongLength { expected, found } => {
                 write!(formatter, "it is {found} bytes long and must be {expected}")
             }
+            Self::Checksum { expected, found } => {
+                write!(formatter, "checksum {found:08x}, and {expected:08x} was written")
+            }
+            Self::UnknownVersion { known, found } => {
+                write!(formatter, "format version {found}, and this program knows {known}")
+            }
+            Self::Misplaced => formatter.write_str("the header belongs to another file"),
+            Self::UnknownKind { found } => write!(formatter, "no record is of kind {found}"),
+            Self::LeadsForward { previous } => {
+                write!(formatter, "the record before it would be at {previous}, not before it")
+            }
+            Self::WrongSlot { expected, found } => {
+                write!(formatter, "a record of slot {found} in the chain of slot {expected}")
+            }
+            Self::ShortChain { until } => {
+                write!(formatter, "the chain does not lead to position {until}")
+            }
+            Self::PastEnd { end } => write!(formatter, "past the end of the log at {end}"),
         }
     }
 }
