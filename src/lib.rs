@@ -5,3 +5,4 @@ pub mod commitlog;
 pub mod consumequeue;
 pub mod message;
 pub mod stage;
+pub mod store;

@@ -4,6 +4,7 @@ pub mod id;
 mod name;
 pub mod offset;
 pub mod record;
+pub mod timer_tag;
 
 pub use name::{GroupName, MAX_NAME_LENGTH, NameError, TopicName};
 
