@@ -3,6 +3,8 @@
 pub mod clock;
 pub mod commitlog;
 pub mod consumequeue;
+pub mod consumer;
 pub mod message;
+pub mod producer;
 pub mod stage;
 pub mod store;

@@ -100,6 +100,10 @@ impl Appender {
         self.open.base.plus(if self.open.count == 0 { 0 } else { self.open.length })
     }
 
+    pub(super) fn latest_receipt(&self) -> Receipt {
+        Receipt(Arc::clone(&self.latest))
+    }
+
     /// Hands everything appended so far to the flush.
     pub(super) fn take(&mut self) -> VecDeque<Group> {
         if self.open.count > 0 {
@@ -274,7 +278,7 @@ impl<'a> Turn<'a> {
         if self.appended > 0 {
             return Receipt(Arc::clone(&self.appender.open.completion));
         }
-        Receipt(Arc::clone(&self.appender.latest))
+        self.appender.latest_receipt()
     }
 }
 

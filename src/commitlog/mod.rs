@@ -120,6 +120,11 @@ impl CommitLog {
         Ok(self.durable())
     }
 
+    /// The claim of everything decided so far: for an answer that only looked.
+    pub fn latest_receipt(&self) -> Receipt {
+        self.appender.lock().latest_receipt()
+    }
+
     /// Raised when there is something to flush.
     pub fn flush_signal(&self) -> &Signal {
         &self.flush_signal

@@ -36,6 +36,12 @@ pub(super) struct Dispatcher {
     pub(super) bytes: Vec<u8>,
 }
 
+impl Dispatcher {
+    pub(super) fn new(at: ScanFrom, counts: Counts) -> Self {
+        Self { at, counts, ..Self::default() }
+    }
+}
+
 /// Units of one group, to be written queue by queue.
 #[derive(Debug, Default)]
 struct Batch {

@@ -37,7 +37,7 @@ impl Group {
 
 /// All groups, by name and by id.
 #[derive(Debug, Default)]
-pub struct Groups {
+pub(super) struct Groups {
     maps: RwLock<Maps>,
 }
 
@@ -53,11 +53,11 @@ impl Groups {
         Self { maps: RwLock::new(Maps { next_id: next_id.max(1), ..Maps::default() }) }
     }
 
-    pub fn by_name(&self, name: &str) -> Option<Arc<Group>> {
+    pub(super) fn by_name(&self, name: &str) -> Option<Arc<Group>> {
         self.maps.read().by_name.get(name).cloned()
     }
 
-    pub fn by_id(&self, id: u32) -> Option<Arc<Group>> {
+    pub(super) fn by_id(&self, id: u32) -> Option<Arc<Group>> {
         self.maps.read().by_id.get(&id).cloned()
     }
 
@@ -79,7 +79,7 @@ impl Groups {
     }
 
     /// All of them, by id.
-    pub fn all(&self) -> Vec<Arc<Group>> {
+    pub(super) fn all(&self) -> Vec<Arc<Group>> {
         let mut all: Vec<_> = self.maps.read().by_id.values().cloned().collect();
         all.sort_by_key(|group| group.id);
         all

@@ -17,7 +17,7 @@ use super::checkpoint::{FORMAT, Written};
 use super::fold::{Dispatcher, Fold, LiveCounts};
 use super::groups::{Group, Groups};
 use super::identity::{Identity, IdentityError};
-use super::state::State;
+use super::state::{Counts, State};
 use super::topics::{TIMER_TOPIC, TIMER_TOPIC_ID, Topics};
 use super::{LOCK_NAME, Store, StoreError};
 use crate::clock::{Now, Timestamp};
@@ -195,7 +195,7 @@ fn open_base(
         counts: LiveCounts::default(),
     };
     fold.topics.add(TIMER_TOPIC_ID, TIMER_TOPIC, &[0], 0)?;
-    let dispatcher = Dispatcher { at, ..Dispatcher::default() };
+    let dispatcher = Dispatcher::new(at, Counts::default());
     Ok((Base { fold, settled, dispatcher, durable: Offset::ZERO, timer: None }, reason))
 }
 
@@ -220,7 +220,7 @@ fn derived(
         *added.progress.lock() = group.progress;
         fold.groups.add(added);
     }
-    let dispatcher = Dispatcher { at: state.at, counts: state.counts, ..Dispatcher::default() };
+    let dispatcher = Dispatcher::new(state.at, state.counts);
     let (durable, timer) = (state.durable_upto, Some(state.timer));
     Ok(Base { fold, settled, dispatcher, durable, timer })
 }

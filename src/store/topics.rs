@@ -106,7 +106,7 @@ impl Queue {
 
 /// All topics, by name and by id.
 #[derive(Debug)]
-pub struct Topics {
+pub(super) struct Topics {
     root: Arc<dyn Directory>,
     maps: RwLock<Maps>,
 }
@@ -124,11 +124,11 @@ impl Topics {
         Self { root, maps: RwLock::new(maps) }
     }
 
-    pub fn by_name(&self, name: &str) -> Option<Arc<Topic>> {
+    pub(super) fn by_name(&self, name: &str) -> Option<Arc<Topic>> {
         self.maps.read().by_name.get(name).cloned()
     }
 
-    pub fn by_id(&self, id: u32) -> Option<Arc<Topic>> {
+    pub(super) fn by_id(&self, id: u32) -> Option<Arc<Topic>> {
         self.maps.read().by_id.get(&id).cloned()
     }
 
@@ -162,7 +162,7 @@ impl Topics {
     }
 
     /// All of them, by id.
-    pub fn all(&self) -> Vec<Arc<Topic>> {
+    pub(super) fn all(&self) -> Vec<Arc<Topic>> {
         let mut all: Vec<_> = self.maps.read().by_id.values().cloned().collect();
         all.sort_by_key(|topic| topic.id);
         all
