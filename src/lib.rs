@@ -8,3 +8,4 @@ pub mod message;
 pub mod producer;
 pub mod stage;
 pub mod store;
+pub mod timer;

@@ -68,6 +68,9 @@ pub enum StoreError {
     Queue(#[from] QueueError),
     #[error(transparent)]
     Settled(#[from] SettledError),
+    /// Derived data of the timer: it must be built again.
+    #[error(transparent)]
+    Timer(#[from] timerlog::Damage),
     #[error(
         "the log has a record of kind {kind:?} at offset {offset}, which this version cannot read"
     )]
