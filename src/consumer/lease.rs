@@ -122,6 +122,10 @@ impl QueueLeases {
         }
     }
 
+    pub(super) fn may_have(&self, committed: u64) -> bool {
+        !self.ready.is_empty() || self.cursor < committed
+    }
+
     fn next(&mut self, committed: u64, progress: &QueueProgress) -> Option<(u64, u32)> {
         if let Some(came_back) = self.ready.pop_first() {
             return Some(came_back);

@@ -12,10 +12,13 @@ use tokio::sync::Notify;
 
 use crate::store::ArrivalListener;
 
-/// All callers that wait.
+/// A group's waiters for a topic, the oldest first.
+type Row = VecDeque<Arc<Waiter>>;
+
+/// All callers that wait, by topic and group.
 #[derive(Debug, Default)]
 pub struct LongPolls {
-    topics: Mutex<HashMap<u32, HashMap<u32, VecDeque<Arc<Waiter>>>>>,
+    topics: Mutex<HashMap<u32, HashMap<u32, Row>>>,
     waiting: AtomicUsize,
     draining: AtomicBool,
 }
@@ -77,7 +80,7 @@ impl LongPolls {
     }
 }
 
-fn wake_first(row: &VecDeque<Arc<Waiter>>, count: u64) {
+fn wake_first(row: &Row, count: u64) {
     let mut left = count;
     for waiter in row {
         if left == 0 {

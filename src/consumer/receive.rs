@@ -96,6 +96,20 @@ enum Body {
 }
 
 impl Consumers {
+    /// Whether a receive may find something: a look at memory alone, for callers about to wait.
+    pub fn may_have(&self, group: &Group, topic: &Topic) -> bool {
+        let mut leases = self.leases.lock();
+        (0..).zip(&topic.queues).any(|(queue, units)| {
+            let seat = seat(group, topic, queue);
+            leases.queue(group, seat).may_have(units.units.committed())
+        })
+    }
+
+    /// Nothing, leased.
+    pub fn nothing(self: &Arc<Self>) -> Leased {
+        Leased { consumers: Arc::clone(self), messages: Vec::new(), held: Vec::new() }
+    }
+
     /// Leases up to `max` messages of the topic to the group for `invisible_for`, and reads them.
     ///
     /// # Errors

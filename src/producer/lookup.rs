@@ -1,12 +1,14 @@
 //! Look-up: from an id to its message, in one read.
 
+use bytes::Bytes;
+
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{Outcome, ReadError, Receipt};
 use crate::message::State;
 use crate::message::id::ClaimedId;
 use crate::message::offset::Offset;
-use crate::message::record::{Kind, Message, Placement};
+use crate::message::record::{Kind, Message, Placement, RecordError};
 use crate::store::{Store, StoreError, Topic};
 
 /// A message that an id stands for.
@@ -53,6 +55,29 @@ pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
     }
     let length = u32::try_from(record.header.length()).map_err(|_| NotFound::Unknown)?;
     Ok(Found { offset: claimed.offset, length, message })
+}
+
+/// Why a message's body cannot be given out.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BodyError {
+    #[error(transparent)]
+    Damaged(RecordError),
+    #[error(transparent)]
+    Read(ReadError),
+}
+
+/// The body of a message that was found.
+///
+/// # Errors
+///
+/// [`BodyError::Damaged`] when the disk has not kept it.
+pub fn body(store: &Store, found: &Found) -> Result<Bytes, BodyError> {
+    let mut bytes = Vec::new();
+    match store.log().reader().record(found.offset, Some(found.length), &mut bytes) {
+        Ok(record) => Ok(Bytes::copy_from_slice(record.body)),
+        Err(ReadError::Record { cause, .. }) => Err(BodyError::Damaged(cause)),
+        Err(error) => Err(BodyError::Read(error)),
+    }
 }
 
 /// Where a message stands, and what the answer waits for.

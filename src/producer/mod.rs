@@ -9,7 +9,7 @@ mod lookup;
 mod put;
 
 pub use cancel::{CancelAnswer, CancelError, Cancelled, cancel};
-pub use lookup::{Found, NotFound, Standing, find};
+pub use lookup::{BodyError, Found, NotFound, Standing, body, find};
 pub use put::{PutAnswer, PutError, PutSettings, put};
 
 use crate::commitlog::Receipt;

@@ -57,3 +57,12 @@ pub trait Stage: Send {
     /// What wakes the stage.
     fn signal(&self) -> &Signal;
 }
+
+/// Stages, to be driven by whoever has them.
+pub struct Stages(pub Vec<Box<dyn Stage>>);
+
+impl std::fmt::Debug for Stages {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|stage| stage.name())).finish()
+    }
+}

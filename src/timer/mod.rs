@@ -36,7 +36,7 @@ mod open;
 mod participant;
 
 pub use clock_watch::ClockStep;
-pub use open::{OpenError, Opened, Stages, open};
+pub use open::{OpenError, Opened, open};
 pub use participant::TimerParticipant;
 
 use std::sync::Arc;

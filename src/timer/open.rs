@@ -14,7 +14,7 @@ use super::enqueue_put::EnqueuePut;
 use super::participant::TimerParticipant;
 use super::{CONDEMNED, Observer, Settings, Shared};
 use crate::clock::Now;
-use crate::stage::{Pipe, Signal, Stage};
+use crate::stage::{Pipe, Signal, Stage, Stages};
 use crate::store::{Store, TIMER_TOPIC_ID};
 
 /// Values that a pipe holds at most: batches of 1024 requests, walked slots, runs of one queue.
@@ -36,18 +36,10 @@ pub enum OpenError {
 pub struct Opened {
     pub shared: Arc<Shared>,
     pub participant: Arc<TimerParticipant>,
+    /// The five stages, in the order of the walk.
     pub stages: Stages,
     /// Why the wheel is filled again from the timer topic, if it is.
     pub rebuilt: Option<String>,
-}
-
-/// The five stages, in the order of the walk.
-pub struct Stages(pub Vec<Box<dyn Stage>>);
-
-impl std::fmt::Debug for Stages {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_list().entries(self.0.iter().map(|stage| stage.name())).finish()
-    }
 }
 
 /// Opens the timer of `store` in `directory`. `checkpoint` is its part of the checkpoint; without one
@@ -58,20 +50,20 @@ impl std::fmt::Debug for Stages {
 /// When the disk fails.
 pub fn open(
     store: &Arc<Store>,
-    directory: Arc<dyn Directory>,
+    directory: &Arc<dyn Directory>,
     settings: Settings,
     checkpoint: Option<&[u8]>,
     observer: Arc<dyn Observer>,
     now: Now,
 ) -> Result<Opened, OpenError> {
-    let (wheel, rebuilt) = open_wheel(&directory, settings, checkpoint, now)?;
+    let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, now)?;
     let mark = wheel.checkpoint().mark;
     let enqueue_get = Signal::default();
     let dequeue_message = Signal::default();
     let dequeue_put = Signal::default();
     let shared = Arc::new(Shared {
         wheel: parking_lot::Mutex::new(wheel),
-        directory: Arc::clone(&directory),
+        directory: Arc::clone(directory),
         in_flight: std::sync::atomic::AtomicU64::new(0),
         held: std::sync::atomic::AtomicBool::new(false),
         enqueue_put: Signal::default(),

@@ -1,0 +1,83 @@
+//! Every error that a service can answer with, matched to its code: the one place where that is
+//! decided, and exhaustive, so that a new error does not compile before it has a code.
+
+use super::problem::{Code, Problem};
+use crate::message::NameError;
+use crate::service::{CancelError, ExtendError, LookupError, PutError, ReceiveError, Unavailable};
+
+impl From<Unavailable> for Problem {
+    fn from(error: Unavailable) -> Self {
+        let code = match error {
+            Unavailable::NotReady { .. } => Code::NotReady,
+            Unavailable::Overloaded => Code::Overloaded,
+            Unavailable::StorageFull => Code::StorageFull,
+            Unavailable::Failed { .. } => Code::StoreFailed,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<PutError> for Problem {
+    fn from(error: PutError) -> Self {
+        let code = match error {
+            PutError::Unavailable(error) => return error.into(),
+            PutError::TooFarAhead => Code::InvalidDeliveryTime,
+            PutError::TopicNotFound { .. } => Code::TopicNotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<LookupError> for Problem {
+    fn from(error: LookupError) -> Self {
+        let code = match error {
+            LookupError::Unavailable(error) => return error.into(),
+            LookupError::NotFound => Code::MessageNotFound,
+            LookupError::Damaged { .. } => Code::MessageDamaged,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<CancelError> for Problem {
+    fn from(error: CancelError) -> Self {
+        let code = match error {
+            CancelError::Unavailable(error) => return error.into(),
+            CancelError::NotFound => Code::MessageNotFound,
+            CancelError::AlreadyDelivered => Code::AlreadyDelivered,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ReceiveError> for Problem {
+    fn from(error: ReceiveError) -> Self {
+        let code = match error {
+            ReceiveError::Unavailable(error) => return error.into(),
+            ReceiveError::TopicNotFound { .. } => Code::TopicNotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ExtendError> for Problem {
+    fn from(error: ExtendError) -> Self {
+        let code = match error {
+            ExtendError::Unavailable(error) => return error.into(),
+            ExtendError::InvalidReceiptHandle => Code::InvalidReceiptHandle,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<NameError> for Problem {
+    fn from(error: NameError) -> Self {
+        let code = match error {
+            NameError::Length { .. } | NameError::Character { .. } | NameError::Dots { .. } => {
+                Code::InvalidRequest
+            }
+            NameError::Reserved { .. } => Code::ReservedName,
+        };
+        Self::new(code, error.to_string())
+    }
+}

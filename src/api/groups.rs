@@ -1,0 +1,134 @@
+//! `POST /v1/groups/{group}/receive`, `.../ack` and `.../extend`.
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::body::{self, Held};
+use super::dto::{self, Ack, Acks, Message, Messages, Time};
+use super::limits::{MAX_CONTROL_BYTES, MAX_HANDLES, MAX_RECEIVE, MAX_WAIT_MS};
+use super::moment::duration;
+use super::problem::{Code, Problem};
+use super::query::{NoParameters, parameters};
+use super::{Api, Segment, json, raw_put, segment};
+use crate::message::{GroupName, MAX_DELAY_MS, TopicName};
+use crate::metrics::Route;
+use crate::service::{AckOutcome, ReceiveRequest};
+
+pub(super) async fn receive(State(api): State<Api>, group: Segment, request: Request) -> Response {
+    let result = hand_out(&api, group, request).await;
+    api.answer(Route::Receive, result)
+}
+
+async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
+    let group = GroupName::writable(&segment(group)?)?;
+    let held = control(api, request).await?;
+    let request = receive_request(&parse(&held)?)?;
+    drop(held);
+    let service = api.service()?;
+    let _permit = if request.wait_ms > 0 {
+        let permit = api.shared.waiting.try_acquire();
+        Some(permit.map_err(|_| {
+            Problem::new(Code::TooManyWaiting, "as many receives are waiting as may; try again")
+        })?)
+    } else {
+        None
+    };
+    let received = service.receive(&group, request).await?;
+    let messages = received.iter().map(Message::from).collect();
+    Ok(json(StatusCode::OK, &Messages { messages }))
+}
+
+fn receive_request(written: &dto::ReceiveRequest<'_>) -> Result<ReceiveRequest, Problem> {
+    let topic =
+        TopicName::readable(&written.topic).map_err(|error| Problem::from(error).at("/topic"))?;
+    let max = written.max.map_or(Ok(1), usize::try_from).unwrap_or(usize::MAX);
+    if !(1..=MAX_RECEIVE).contains(&max) {
+        return Err(Problem::invalid(format!("max is 1 to {MAX_RECEIVE}")).at("/max"));
+    }
+    let wait_ms = match written.wait {
+        None => 0,
+        Some(wait) => bounded_duration(wait, MAX_WAIT_MS, "/wait")?,
+    };
+    let invisible_for_ms = match written.invisible_for {
+        None => None,
+        Some(lease) => Some(bounded_duration(lease, MAX_DELAY_MS, "/invisibleFor")?),
+    };
+    Ok(ReceiveRequest { topic, max, wait_ms, invisible_for_ms })
+}
+
+fn bounded_duration(raw: &RawValue, limit_ms: u64, pointer: &str) -> Result<u64, Problem> {
+    match duration(&raw.into()) {
+        Ok(ms) if ms <= limit_ms => Ok(ms),
+        Ok(ms) => {
+            let detail = format!("at most {limit_ms} ms are allowed, not {ms}");
+            Err(Problem::invalid(detail).at(pointer))
+        }
+        Err(error) => Err(Problem::invalid(error.to_string()).at(pointer)),
+    }
+}
+
+pub(super) async fn ack(State(api): State<Api>, group: Segment, request: Request) -> Response {
+    let result = acknowledge(&api, group, request).await;
+    api.answer(Route::Ack, result)
+}
+
+async fn acknowledge(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
+    let group = GroupName::writable(&segment(group)?)?;
+    let held = control(api, request).await?;
+    let handles = parse::<dto::AckRequest>(&held)?.receipt_handles;
+    if handles.len() > MAX_HANDLES {
+        let detail = format!("at most {MAX_HANDLES} receipt handles at once");
+        return Err(Problem::new(Code::BatchTooLarge, detail).at("/receiptHandles"));
+    }
+    let outcomes = api.service()?.ack(&group, &handles).await?;
+    let results = handles
+        .iter()
+        .zip(outcomes)
+        .map(|(receipt_handle, outcome)| Ack { receipt_handle, status: status(outcome) })
+        .collect();
+    Ok(json(StatusCode::OK, &Acks { results }))
+}
+
+const fn status(outcome: AckOutcome) -> &'static str {
+    match outcome {
+        AckOutcome::Ok => "ok",
+        AckOutcome::InvalidReceiptHandle => Code::InvalidReceiptHandle.as_str(),
+    }
+}
+
+pub(super) async fn extend(State(api): State<Api>, group: Segment, request: Request) -> Response {
+    let result = prolong(&api, group, request).await;
+    api.answer(Route::Extend, result)
+}
+
+async fn prolong(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
+    let group = GroupName::writable(&segment(group)?)?;
+    let held = control(api, request).await?;
+    let written: dto::ExtendRequest<'_> = parse(&held)?;
+    let lease = bounded_duration(written.invisible_for, MAX_DELAY_MS, "/invisibleFor")?;
+    let extended = api.service()?.extend(&group, &written.receipt_handle, lease).await?;
+    Ok(json(
+        StatusCode::OK,
+        &dto::Extended {
+            receipt_handle: &written.receipt_handle,
+            invisible_until: Time(extended.invisible_until),
+        },
+    ))
+}
+
+/// Reads a request whose body is a small piece of JSON, whatever content type it names.
+async fn control(api: &Api, request: Request) -> Result<Held, Problem> {
+    let NoParameters {} = parameters(request.uri())?;
+    raw_put::refuse_headers(request.headers())?;
+    body::read(request.into_body(), MAX_CONTROL_BYTES, &api.shared.budget).await
+}
+
+fn parse<'a, T: Deserialize<'a>>(held: &'a Held) -> Result<T, Problem> {
+    if held.bytes.is_empty() {
+        return Err(Problem::invalid("the request has no body"));
+    }
+    serde_json::from_slice(&held.bytes).map_err(|error| Problem::invalid(error.to_string()))
+}

@@ -1,0 +1,89 @@
+//! Every bound of the HTTP door, by name; `GET /v1/limits` shows them.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::body::BODY_TIMEOUT;
+use super::fields::{MAX_KEYS, MAX_LABEL_LENGTH, MAX_PROPERTIES_LENGTH};
+use super::json_put::MAX_DEPTH;
+use crate::message::MAX_DELAY_MS;
+
+/// Most bytes of request line and headers together.
+pub(super) const MAX_HEADER_BYTES: usize = 48 * 1024;
+/// How long a client may take to send the headers of its next request.
+pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most messages of one receive.
+pub(super) const MAX_RECEIVE: usize = 256;
+/// The longest wait of one receive.
+pub(super) const MAX_WAIT_MS: u64 = 30_000;
+/// Most receipt handles of one ack.
+pub(super) const MAX_HANDLES: usize = 1000;
+/// Most bytes of a request that carries no message.
+pub(super) const MAX_CONTROL_BYTES: usize = 1024 * 1024;
+/// What a JSON put may carry besides its body: names, keys, properties.
+const ENVELOPE_BYTES: usize = 512 * 1024;
+
+/// The bounds that are settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of a message's body, as it is stored.
+    pub body_bytes: usize,
+    pub connections: usize,
+    /// Most receives that wait for a message at the same time.
+    pub waiting_receives: usize,
+    /// Most bytes of request bodies that are in memory at the same time.
+    pub request_bytes: usize,
+}
+
+impl Limits {
+    /// Most bytes of a JSON put. Escapes make text longer on the wire than it is stored, threefold
+    /// at worst for what is not a control character; base64 by a third.
+    pub(super) const fn json_put_bytes(&self) -> usize {
+        self.body_bytes.saturating_mul(3).saturating_add(ENVELOPE_BYTES)
+    }
+
+    pub(super) fn written(&self) -> impl Serialize + use<> {
+        Written {
+            body_bytes: self.body_bytes,
+            json_put_bytes: self.json_put_bytes(),
+            control_request_bytes: MAX_CONTROL_BYTES,
+            header_bytes: MAX_HEADER_BYTES,
+            header_timeout_ms: HEADER_TIMEOUT.as_millis(),
+            body_timeout_ms: BODY_TIMEOUT.as_millis(),
+            connections: self.connections,
+            waiting_receives: self.waiting_receives,
+            request_bytes_in_memory: self.request_bytes,
+            name_bytes: MAX_LABEL_LENGTH,
+            keys: MAX_KEYS,
+            properties_bytes: MAX_PROPERTIES_LENGTH,
+            json_depth: MAX_DEPTH,
+            delay_ms: MAX_DELAY_MS,
+            receive_messages: MAX_RECEIVE,
+            receive_wait_ms: MAX_WAIT_MS,
+            receipt_handles: MAX_HANDLES,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    body_bytes: usize,
+    json_put_bytes: usize,
+    control_request_bytes: usize,
+    header_bytes: usize,
+    header_timeout_ms: u128,
+    body_timeout_ms: u128,
+    connections: usize,
+    waiting_receives: usize,
+    request_bytes_in_memory: usize,
+    name_bytes: usize,
+    keys: usize,
+    properties_bytes: usize,
+    json_depth: usize,
+    delay_ms: u64,
+    receive_messages: usize,
+    receive_wait_ms: u64,
+    receipt_handles: usize,
+}

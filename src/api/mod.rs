@@ -1,0 +1,158 @@
+//! The HTTP door: it reads requests, asks the service, writes answers, and decides nothing else.
+//!
+//! ```text
+//!   TcpStream ─> head ─> hyper ─> router ─> messages, groups, operating ─> Service
+//!              (framing)  (server)           │          │
+//!                                  body, json_put,   dto, problem
+//!                                  raw_put, moment
+//! ```
+//!
+//! Ground rules:
+//!
+//! - One file a resource. A handler checks the request whole before it asks the service, so a
+//!   malformed request changes nothing.
+//! - A refusal is a [`problem::Problem`]; which error of the service gets which code is decided in
+//!   `error` and nowhere else.
+//! - Everything a client can make grow has a bound in `limits`.
+//! - No layers between router and handler: the way of a put is short, and each handler counts its
+//!   own answer by [`Api::answer`].
+
+mod body;
+mod dto;
+mod error;
+mod fields;
+mod groups;
+mod head;
+mod json_put;
+mod limits;
+mod messages;
+mod moment;
+mod operating;
+mod problem;
+mod query;
+mod raw_put;
+mod server;
+mod trace;
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+pub use limits::Limits;
+pub use server::Server;
+
+use crate::metrics::{Metrics, Route};
+use crate::service::{Readiness, Service};
+use body::Budget;
+use problem::{Code, Problem};
+
+/// What every handler has at hand.
+#[derive(Clone, Debug)]
+pub struct Api {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Empty until the data directory is open: requests are answered before that, with 503.
+    service: OnceLock<Service>,
+    metrics: Arc<Metrics>,
+    limits: Limits,
+    budget: Budget,
+    /// One permit for each receive that may wait.
+    waiting: Semaphore,
+}
+
+impl Api {
+    /// A door with nothing behind it yet: alive, and not ready.
+    pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Self {
+        let shared = Shared {
+            service: OnceLock::new(),
+            metrics,
+            limits,
+            budget: Budget::new(limits.request_bytes),
+            waiting: Semaphore::new(limits.waiting_receives),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Opens the door to `service`. A second call changes nothing.
+    pub fn open(&self, service: Service) {
+        // The first service stays: there is one for each server.
+        let _ = self.shared.service.set(service);
+    }
+
+    fn service(&self) -> Result<&Service, Problem> {
+        let opening = || Problem::new(Code::NotReady, "the server is not ready: it is starting");
+        self.shared.service.get().ok_or_else(opening)
+    }
+
+    fn readiness(&self) -> Readiness {
+        match self.shared.service.get() {
+            Some(service) => service.readiness(),
+            None => Readiness::NotReady { reason: "it is starting".to_owned() },
+        }
+    }
+
+    /// Turns what a handler decided into an answer, and counts it.
+    fn answer(&self, route: Route, result: Result<Response, Problem>) -> Response {
+        let response = result.unwrap_or_else(Problem::into_response);
+        self.shared.metrics.http_request(route, response.status().as_u16());
+        response
+    }
+
+    /// Everything the server answers to.
+    pub(crate) fn router(self) -> Router {
+        Router::new()
+            .route("/v1/topics/{topic}/messages", post(messages::put))
+            .route("/v1/messages/{id}", get(messages::show).delete(messages::cancel))
+            .route("/v1/groups/{group}/receive", post(groups::receive))
+            .route("/v1/groups/{group}/ack", post(groups::ack))
+            .route("/v1/groups/{group}/extend", post(groups::extend))
+            .route("/v1/limits", get(operating::limits))
+            .route("/livez", get(operating::live))
+            .route("/readyz", get(operating::ready))
+            .route("/version", get(operating::version))
+            .route("/metrics", get(operating::metrics))
+            .fallback(unknown_path)
+            .method_not_allowed_fallback(wrong_method)
+            .with_state(self)
+    }
+}
+
+/// A piece of the path, decoded; it may turn out not to be UTF-8.
+type Segment = Result<Path<String>, PathRejection>;
+
+fn segment(segment: Segment) -> Result<String, Problem> {
+    match segment {
+        Ok(Path(text)) => Ok(text),
+        Err(rejection) => Err(Problem::invalid(rejection.body_text())),
+    }
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let json = serde_json::to_vec(value).expect("what we write has text as its keys");
+    let mut response = Response::new(Body::from(json));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(json_put::JSON));
+    response
+}
+
+async fn unknown_path(State(api): State<Api>, uri: Uri) -> Response {
+    let detail = format!("there is nothing at {}", uri.path());
+    api.answer(Route::None, Err(Problem::new(Code::NotFound, detail)))
+}
+
+async fn wrong_method(State(api): State<Api>, method: Method, uri: Uri) -> Response {
+    let detail = format!("{} does not take {method}", uri.path());
+    api.answer(Route::None, Err(Problem::new(Code::MethodNotAllowed, detail)))
+}

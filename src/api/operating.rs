@@ -1,0 +1,78 @@
+//! `/livez`, `/readyz`, `/version`, `/metrics` and `GET /v1/limits`.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+
+use super::problem::{Code, Problem};
+use super::query::{NoParameters, parameters};
+use super::{Api, json};
+use crate::metrics::Route;
+use crate::service::Readiness;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The process runs and answers.
+pub(super) async fn live(State(api): State<Api>, request: Request) -> Response {
+    let answer = |NoParameters {}| text(TEXT, "ok\n");
+    api.answer(Route::Live, parameters(request.uri()).map(answer))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadyParameters {
+    /// `?verbose` and `?verbose=true` both ask for the list of checks.
+    verbose: Option<String>,
+}
+
+/// The server takes requests.
+pub(super) async fn ready(State(api): State<Api>, request: Request) -> Response {
+    let result = parameters(request.uri()).and_then(|parameters| readiness(&api, &parameters));
+    api.answer(Route::Ready, result)
+}
+
+fn readiness(api: &Api, parameters: &ReadyParameters) -> Result<Response, Problem> {
+    let lines = match parameters.verbose.as_deref() {
+        None | Some("false") => "ok\n",
+        Some("" | "true") => "[+] http ok\n[+] store ok\nok\n",
+        Some(_) => return Err(Problem::invalid("verbose is true, false or nothing")),
+    };
+    match api.readiness() {
+        Readiness::Ready => Ok(text(TEXT, lines)),
+        Readiness::NotReady { reason } => {
+            Err(Problem::new(Code::NotReady, format!("the server is not ready: {reason}")))
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Version {
+    name: &'static str,
+    version: &'static str,
+}
+
+pub(super) async fn version(State(api): State<Api>, request: Request) -> Response {
+    let version = Version { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
+    let answer = |NoParameters {}| json(StatusCode::OK, &version);
+    api.answer(Route::Version, parameters(request.uri()).map(answer))
+}
+
+pub(super) async fn metrics(State(api): State<Api>, request: Request) -> Response {
+    let answer = |NoParameters {}| text(PROMETHEUS_TEXT, api.shared.metrics.render());
+    api.answer(Route::Metrics, parameters(request.uri()).map(answer))
+}
+
+pub(super) async fn limits(State(api): State<Api>, request: Request) -> Response {
+    let answer = |NoParameters {}| json(StatusCode::OK, &api.shared.limits.written());
+    api.answer(Route::Limits, parameters(request.uri()).map(answer))
+}
+
+fn text(content_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

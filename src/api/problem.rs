@@ -1,0 +1,204 @@
+//! Refusals as the client sees them: RFC 9457 `application/problem+json` with a stable `code`.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+/// What is wrong, in a word that programs may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Code {
+    InvalidRequest,
+    InvalidDeliveryTime,
+    ReservedName,
+    NotFound,
+    MethodNotAllowed,
+    TopicNotFound,
+    MessageNotFound,
+    AlreadyDelivered,
+    InvalidReceiptHandle,
+    RequestTimeout,
+    BodyTooLarge,
+    BatchTooLarge,
+    TooManyWaiting,
+    NotReady,
+    Overloaded,
+    StorageFull,
+    StoreFailed,
+    MessageDamaged,
+}
+
+struct Facts {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+}
+
+impl Code {
+    /// The one place where a code gets its status.
+    const fn facts(self) -> Facts {
+        let (status, code, title) = match self {
+            Self::InvalidRequest => {
+                (StatusCode::BAD_REQUEST, "INVALID_REQUEST", "The request is malformed")
+            }
+            Self::InvalidDeliveryTime => (
+                StatusCode::BAD_REQUEST,
+                "INVALID_DELIVERY_TIME",
+                "The delivery time cannot be used",
+            ),
+            Self::ReservedName => {
+                (StatusCode::BAD_REQUEST, "RESERVED_NAME", "The name belongs to the system")
+            }
+            Self::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND", "There is nothing here"),
+            Self::MethodNotAllowed => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "METHOD_NOT_ALLOWED",
+                "The path does not take this method",
+            ),
+            Self::TopicNotFound => {
+                (StatusCode::NOT_FOUND, "TOPIC_NOT_FOUND", "There is no such topic")
+            }
+            Self::MessageNotFound => {
+                (StatusCode::NOT_FOUND, "MESSAGE_NOT_FOUND", "There is no such message")
+            }
+            Self::AlreadyDelivered => {
+                (StatusCode::CONFLICT, "ALREADY_DELIVERED", "The message was already delivered")
+            }
+            Self::InvalidReceiptHandle => (
+                StatusCode::CONFLICT,
+                "INVALID_RECEIPT_HANDLE",
+                "The receipt handle is not, or no longer, good",
+            ),
+            Self::RequestTimeout => {
+                (StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", "The body came too slowly")
+            }
+            Self::BodyTooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", "The body is too large")
+            }
+            Self::BatchTooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "BATCH_TOO_LARGE", "Too many items at once")
+            }
+            Self::TooManyWaiting => {
+                (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_WAITING", "Too many receives are waiting")
+            }
+            Self::NotReady => {
+                (StatusCode::SERVICE_UNAVAILABLE, "NOT_READY", "The server is not ready")
+            }
+            Self::Overloaded => {
+                (StatusCode::SERVICE_UNAVAILABLE, "OVERLOADED", "The server is overloaded")
+            }
+            Self::StorageFull => {
+                (StatusCode::INSUFFICIENT_STORAGE, "STORAGE_FULL", "The disk is too full")
+            }
+            Self::StoreFailed => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "STORE_FAILED", "The store has failed")
+            }
+            Self::MessageDamaged => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "MESSAGE_DAMAGED", "The message is damaged")
+            }
+        };
+        Facts { status, code, title }
+    }
+
+    /// The code's own spelling, for where a code stands outside a problem.
+    pub(super) const fn as_str(self) -> &'static str {
+        self.facts().code
+    }
+
+    const fn worth_trying_again(self) -> bool {
+        matches!(self, Self::NotReady | Self::Overloaded | Self::TooManyWaiting)
+    }
+}
+
+/// What becomes of the connection after the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Afterwards {
+    Keep,
+    /// Where the next request begins is not known, or not worth reading up to.
+    Close,
+}
+
+/// One refusal.
+#[derive(Clone, Debug)]
+pub(super) struct Problem {
+    code: Code,
+    detail: Cow<'static, str>,
+    errors: Vec<FieldError>,
+    afterwards: Afterwards,
+}
+
+/// A member of the request's JSON that is wrong.
+#[derive(Clone, Debug, Serialize)]
+struct FieldError {
+    /// A JSON pointer, in its URI fragment form.
+    pointer: String,
+    detail: String,
+}
+
+impl Problem {
+    pub(super) fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
+        let afterwards = match code {
+            Code::BodyTooLarge | Code::RequestTimeout => Afterwards::Close,
+            _ => Afterwards::Keep,
+        };
+        Self { code, detail: detail.into(), errors: Vec::new(), afterwards }
+    }
+
+    pub(super) fn invalid(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::InvalidRequest, detail)
+    }
+
+    /// The same, pointing at a member of the request's JSON, such as `/deliverAt`.
+    #[must_use]
+    pub(super) fn at(mut self, pointer: &str) -> Self {
+        let detail = self.detail.clone().into_owned();
+        self.errors.push(FieldError { pointer: format!("#{pointer}"), detail });
+        self
+    }
+
+    #[must_use]
+    pub(super) fn closing(mut self) -> Self {
+        self.afterwards = Afterwards::Close;
+        self
+    }
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    code: &'static str,
+    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Facts { status, code, title } = self.code.facts();
+        let written = Written {
+            r#type: format!("urn:horolog:problem:{code}"),
+            title,
+            status: status.as_u16(),
+            detail: &self.detail,
+            code,
+            errors: &self.errors,
+        };
+        let json = serde_json::to_vec(&written).expect("strings and numbers are always JSON");
+        let mut response = Response::new(Body::from(json));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.code.worth_trying_again() {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.afterwards == Afterwards::Close {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}

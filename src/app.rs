@@ -1,0 +1,173 @@
+//! The parts put together: a server that starts, answers, and ends in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use timerlog::disk::Directory;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::api::{Api, Limits, Server};
+use crate::clock::Clock;
+use crate::config::{Config, Exposure};
+use crate::metrics::Metrics;
+use crate::service::{OpenError, Service, ServiceConfig, ServiceHandle};
+use crate::shutdown::{Signal, Signals};
+
+/// How long connections may take to finish at the end. With what the store needs after that, a
+/// stop stays within the 10 s that most supervisors wait before they kill.
+const CONNECTIONS_END: Duration = Duration::from_secs(7);
+
+/// How often the figures are sorted into their buckets when nobody asks for them.
+const TIDY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What a server is given instead of reaching for it.
+#[derive(Debug)]
+pub struct World {
+    pub directory: Arc<dyn Directory>,
+    pub clock: Arc<dyn Clock>,
+    /// 32 bytes that nobody can guess.
+    pub random: [u8; 32],
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: {cause}")]
+    Listen { address: SocketAddr, cause: io::Error },
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// How a server that had started came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// In order: everything is answered and on the disk.
+    Stopped(Signal),
+    /// A second signal came before that was done. Nothing accepted is lost; the next start is longer.
+    Hurried(Signal),
+    /// The disk failed.
+    StoreFailed { reason: String },
+}
+
+/// A server that answers.
+#[derive(Debug)]
+pub struct App {
+    server: Server,
+    service: Service,
+    handle: ServiceHandle,
+    tidying: JoinHandle<()>,
+}
+
+impl App {
+    /// Listens at once, so that `/livez` and `/readyz` tell of a long recovery, and returns when
+    /// the data directory is open and requests are taken.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`]; nothing listens then.
+    pub async fn start(config: &Config, world: World) -> Result<Self, StartError> {
+        let address = config.listen;
+        let listen = |cause| StartError::Listen { address, cause };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let metrics = Arc::new(Metrics::new());
+        let api = Api::new(limits(config), Arc::clone(&metrics));
+        let server = Server::start(listener, api.clone()).map_err(listen)?;
+        if config.exposure == Exposure::Insecure {
+            tracing::warn!(address = %server.address(), "listening for everyone, without authentication");
+        }
+        let (service, handle) = open(service_config(config), world, Arc::clone(&metrics)).await?;
+        api.open(service.clone());
+        let tidying = tokio::spawn(tidy(metrics));
+        Ok(Self { server, service, handle, tidying })
+    }
+
+    /// Where it listens; the port is a real one, even when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Ends in order: waiting receives are answered with nothing, what is under way is answered,
+    /// then the store is brought to rest.
+    pub async fn stop(self) {
+        self.service.drain();
+        self.tidying.abort();
+        if tokio::time::timeout(CONNECTIONS_END, self.server.end()).await.is_err() {
+            tracing::warn!("some connections did not finish in time");
+        }
+        let handle = self.handle;
+        if let Err(error) = tokio::task::spawn_blocking(move || handle.stop()).await {
+            tracing::error!(%error, "the store did not stop in order");
+        }
+    }
+}
+
+/// Runs a server until it is told to stop. `announce` is called once, when it takes requests.
+///
+/// # Errors
+///
+/// When it cannot start.
+pub async fn serve(
+    config: &Config,
+    world: World,
+    signals: &mut Signals,
+    announce: impl FnOnce(SocketAddr),
+) -> Result<Ending, StartError> {
+    let app = tokio::select! {
+        app = App::start(config, world) => app?,
+        // A kill while starting is a legal stop: nothing was accepted.
+        signal = signals.next() => return Ok(Ending::Stopped(signal)),
+    };
+    announce(app.address());
+    let signal = tokio::select! {
+        reason = app.handle.failed() => {
+            tracing::error!(%reason, "the store has failed");
+            return Ok(Ending::StoreFailed { reason });
+        }
+        signal = signals.next() => signal,
+    };
+    tracing::info!(%signal, "stopping");
+    tokio::select! {
+        () = app.stop() => Ok(Ending::Stopped(signal)),
+        signal = signals.next() => Ok(Ending::Hurried(signal)),
+    }
+}
+
+async fn open(
+    config: ServiceConfig,
+    world: World,
+    metrics: Arc<Metrics>,
+) -> Result<(Service, ServiceHandle), OpenError> {
+    let World { directory, clock, random } = world;
+    let open = move || Service::open(&config, &directory, clock, metrics, &random);
+    tokio::task::spawn_blocking(open).await.expect("opening does not panic and is not aborted")
+}
+
+async fn tidy(metrics: Arc<Metrics>) {
+    let mut ticks = tokio::time::interval(TIDY_INTERVAL);
+    loop {
+        ticks.tick().await;
+        metrics.tidy();
+    }
+}
+
+fn service_config(config: &Config) -> ServiceConfig {
+    ServiceConfig {
+        flush: config.flush,
+        segment_size: config.segment_size,
+        topics: config.topics,
+        queues_per_topic: config.queues_per_topic,
+        checkpoint_interval_ms: config.checkpoint_interval_ms,
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        body_bytes: config.max_body,
+        connections: config.max_connections,
+        waiting_receives: config.max_waiting_receives,
+        request_bytes: config.max_request_memory,
+    }
+}

@@ -1,0 +1,92 @@
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    given: Given,
+}
+
+fn flags(line: &str) -> Given {
+    Command::try_parse_from(std::iter::once("horolog").chain(line.split_whitespace()))
+        .unwrap()
+        .given
+}
+
+#[test]
+fn without_any_setting_the_server_is_local_and_durable() {
+    let config = Config::new(&Given::default()).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7400");
+    assert_eq!(config.exposure, Exposure::Loopback);
+    assert_eq!(config.data_dir, PathBuf::from("./horolog-data"));
+    assert_eq!(config.flush, Flush::Sync);
+    assert_eq!(config.segment_size, GIB);
+    assert_eq!(config.max_body, 4 << 20);
+    assert_eq!(config.checkpoint_interval_ms, 30_000);
+    assert_eq!(config.topics, TopicCreation::Automatic);
+    assert_eq!(config.queues_per_topic, 4);
+}
+
+#[test]
+fn flags_win_over_the_file_and_the_file_over_defaults() {
+    let file = Given::from_toml(
+        "flush = 'async'\nflush_interval = '50ms'\nqueues_per_topic = 8\n\
+         auto_create_topics = false\n",
+    )
+    .unwrap();
+    let config = Config::new(&flags("--queues-per-topic 2 --max-body 64KiB").or(file)).unwrap();
+    assert_eq!(config.queues_per_topic, 2);
+    assert_eq!(config.max_body, 64 << 10);
+    assert_eq!(config.flush, Flush::Async { interval_ms: 50 });
+    assert_eq!(config.topics, TopicCreation::Explicit);
+    assert_eq!(config.http_threads, 2);
+}
+
+#[test]
+fn a_setting_that_cannot_be_used_is_refused_by_all_its_names() {
+    for (line, names) in [
+        ("--listen localhost", ["--listen", "HOROLOG_LISTEN", "listen must be"]),
+        ("--flush maybe", ["--flush", "HOROLOG_FLUSH", "sync or async"]),
+        ("--flush-interval 0s", ["--flush-interval", "HOROLOG_FLUSH_INTERVAL", "1ms to 10s"]),
+        ("--segment-size 3MiB", ["--segment-size", "HOROLOG_SEGMENT_SIZE", "power of two"]),
+        ("--segment-size 2GiB", ["segment_size", "\"2GiB\"", "1MiB to 1GiB"]),
+        ("--max-body 5MiB", ["--max-body", "HOROLOG_MAX_BODY", "\"5MiB\""]),
+        ("--max-connections 0", ["max_connections", "HOROLOG_MAX_CONNECTIONS", "\"0\""]),
+        ("--max-waiting-receives=-1", ["max_waiting_receives", "1 to 1000000", "\"-1\""]),
+        ("--max-request-memory 1KiB", ["max_request_memory", "16MiB to 64GiB", "\"1KiB\""]),
+        ("--auto-create-topics yes", ["auto_create_topics", "true or false", "\"yes\""]),
+        ("--queues-per-topic 257", ["queues_per_topic", "1 to 256", "\"257\""]),
+        ("--checkpoint-interval 1ms", ["checkpoint_interval", "1s to 1h", "\"1ms\""]),
+        ("--http-threads 0", ["http_threads", "1 to 256", "\"0\""]),
+        ("--log-format xml", ["log_format", "text or json", "\"xml\""]),
+        ("--log-level loud", ["log_level", "HOROLOG_LOG_LEVEL", "\"loud\""]),
+        ("--data-dir=", ["data_dir", "HOROLOG_DATA_DIR", "directory"]),
+        ("--segment-size 4MiB", ["max_body is 4194304", "--segment-size", "half"]),
+    ] {
+        let message = Config::new(&flags(line)).unwrap_err().to_string();
+        for name in names {
+            assert!(message.contains(name), "{line}: {message}");
+        }
+    }
+}
+
+#[test]
+fn an_open_address_needs_a_word_that_says_so() {
+    for line in ["--listen 0.0.0.0:7400", "--listen [::]:7400", "--listen 10.0.0.1:1"] {
+        let message = Config::new(&flags(line)).unwrap_err().to_string();
+        assert!(message.contains("--insecure-listen"), "{line}: {message}");
+        let config = Config::new(&flags(&format!("{line} --insecure-listen"))).unwrap();
+        assert_eq!(config.exposure, Exposure::Insecure);
+    }
+    let config = Config::new(&flags("--listen [::1]:0")).unwrap();
+    assert_eq!(config.exposure, Exposure::Loopback);
+}
+
+#[test]
+fn a_file_with_an_unknown_key_or_a_wrong_type_is_refused() {
+    for text in ["flsuh = 'async'", "flush = ['sync']", "flush 'sync'", "queues_per_topic = 1.5"] {
+        let error = Given::from_toml(text).unwrap_err();
+        assert!(matches!(error, ConfigError::File { .. }), "{text}: {error}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Every figure the server gives: its name, what it says, its unit and its buckets.
+//!
+//! Dashboards and alert rules are written against these names, so they change only with an entry in
+//! the changelog.
+
+use metrics::Unit;
+
+pub(super) const ACCEPTED: &str = "horolog_messages_accepted_total";
+pub(super) const FIRED: &str = "horolog_messages_fired_total";
+pub(super) const CANCELLED: &str = "horolog_messages_cancelled_total";
+pub(super) const PENDING: &str = "horolog_messages_pending";
+pub(super) const LATENESS: &str = "horolog_delivery_lateness_seconds";
+pub(super) const EARLY: &str = "horolog_delivery_early_total";
+pub(super) const FSYNC: &str = "horolog_fsync_duration_seconds";
+pub(super) const GROUP_RECORDS: &str = "horolog_group_records";
+pub(super) const CLOCK_STEPS: &str = "horolog_clock_steps_total";
+pub(super) const LOG_BYTES: &str = "horolog_log_bytes_written_total";
+pub(super) const HTTP_REQUESTS: &str = "horolog_http_requests_total";
+
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) unit: Unit,
+    pub(super) help: &'static str,
+}
+
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    /// The upper bounds of its buckets.
+    Histogram(&'static [f64]),
+}
+
+pub(super) const FIGURES: [Figure; 11] = [
+    Figure {
+        name: ACCEPTED,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Messages whose producer was told that they are stored.",
+    },
+    Figure {
+        name: FIRED,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Timed messages that became readable on their topic.",
+    },
+    Figure {
+        name: CANCELLED,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Timed messages that were cancelled before their moment.",
+    },
+    Figure {
+        name: PENDING,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        help: "Timed messages that wait for their moment.",
+    },
+    Figure {
+        name: LATENESS,
+        kind: Kind::Histogram(&[
+            0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
+        ]),
+        unit: Unit::Seconds,
+        help: "How long after the moment asked for a message became readable.",
+    },
+    Figure {
+        name: EARLY,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Messages that became readable before their moment. Anything but 0 is a fault.",
+    },
+    Figure {
+        name: FSYNC,
+        kind: Kind::Histogram(&[
+            0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
+        ]),
+        unit: Unit::Seconds,
+        help: "How long the disk took to make one group of records durable.",
+    },
+    Figure {
+        name: GROUP_RECORDS,
+        kind: Kind::Histogram(&[
+            1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0,
+        ]),
+        unit: Unit::Count,
+        help: "How many records shared one flush of the disk.",
+    },
+    Figure {
+        name: CLOCK_STEPS,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Jumps of the wall clock against the monotonic clock, by direction.",
+    },
+    Figure {
+        name: LOG_BYTES,
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to the data directory, by kind of file.",
+    },
+    Figure {
+        name: HTTP_REQUESTS,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "HTTP requests answered, by route and status code.",
+    },
+];
