@@ -3,8 +3,11 @@
 
 pub mod api;
 pub mod app;
+pub mod client;
 pub mod clock;
 pub mod config;
+pub mod demo;
+pub mod load;
 pub mod message;
 pub mod metrics;
 pub mod service;
