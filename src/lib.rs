@@ -11,12 +11,15 @@
 
 pub mod api;
 pub mod app;
+pub mod client;
 pub mod clock;
 pub mod commitlog;
 pub mod config;
 pub mod consumequeue;
 pub mod consumer;
+pub mod demo;
 pub mod engine;
+pub mod load;
 pub mod message;
 pub mod metrics;
 pub mod producer;

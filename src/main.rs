@@ -1,57 +1,32 @@
 //! The program: reads its command line, names the clock, the files and the randomness, and leaves
 //! the rest to the library.
 
+mod command_line;
+
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use bytes::Bytes;
+use clap::Parser;
 use horolog::app::{self, Ending, StartError, World};
 use horolog::clock::SystemClock;
 use horolog::config::{Config, Given, LogFormat};
+use horolog::demo::{self, Verdict};
+use horolog::load::{self, Load, Until};
 use horolog::shutdown::Signals;
 use timerlog::disk::OsDirectory;
 
-/// A scheduling service: hand it a message and a moment, and at that moment, never before, the
-/// message is readable on its topic.
-#[derive(Parser)]
-#[command(version, max_term_width = 100)]
-struct CommandLine {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run the server
-    Serve(ServeArgs),
-}
-
-#[derive(Args)]
-#[command(
-    about = "Run the server",
-    long_about = "Run the server.\n\n\
-        Each setting can also stand in a TOML file (data_dir = \"/var/lib/horolog\") or in the \
-        environment; a flag wins over a variable, a variable over the file.",
-    after_help = "Exit codes: 0 stopped in order, 2 the settings cannot be used, 3 the data \
-        directory cannot be used, 4 the address cannot be used, 5 the disk failed, 6 a second \
-        signal ended the process before it had stopped in order."
-)]
-struct ServeArgs {
-    /// A TOML file with settings
-    #[arg(long, env = "HOROLOG_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    #[command(flatten)]
-    given: Given,
-}
+use command_line::{BenchArgs, Command, CommandLine, DemoArgs, ServeArgs};
 
 /// How the process ends, as its exit code; `--help` lists them.
 #[derive(Clone, Copy)]
 enum Exit {
     Fine = 0,
+    Broken = 1,
     Settings = 2,
     DataDirectory = 3,
     Address = 4,
@@ -67,7 +42,9 @@ struct Failure {
 
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
-        Command::Serve(args) => serve(args),
+        Command::Serve(args) => serve(*args),
+        Command::Demo(args) => demo(&args),
+        Command::Bench(args) => bench(&args),
     };
     let exit = outcome.unwrap_or_else(|Failure { exit, message }| {
         say(&mut io::stderr(), &format!("horolog: {message}"));
@@ -78,7 +55,7 @@ fn main() -> ExitCode {
 
 fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let config = settings(args)?;
-    start_logging(&config);
+    start_logging(config.log_format, config.log_level);
     let runtime = runtime(config.http_threads)?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| Failure {
@@ -102,6 +79,55 @@ fn serve(args: ServeArgs) -> Result<Exit, Failure> {
         Ending::Hurried(_) => Exit::Hurried,
         Ending::StoreFailed { .. } => Exit::Disk,
     })
+}
+
+fn demo(args: &DemoArgs) -> Result<Exit, Failure> {
+    let failed = |message| Failure { exit: Exit::Broken, message };
+    start_logging(LogFormat::Text, tracing::Level::WARN);
+    let runtime = runtime(2)?;
+    let seed = seed()?;
+    let outcome = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(|error| failed(error.to_string()))?;
+        let mut output = io::stdout();
+        tokio::select! {
+            verdict = demo::run(args.orders, Arc::new(SystemClock::new()), seed, &mut output) => {
+                verdict.map_err(|error| failed(error.to_string()))
+            }
+            signal = signals.next() => Err(failed(format!("ended by {signal}"))),
+        }
+    });
+    runtime.shutdown_background();
+    Ok(match outcome? {
+        Verdict::Kept => Exit::Fine,
+        Verdict::Broken => Exit::Broken,
+    })
+}
+
+fn bench(args: &BenchArgs) -> Result<Exit, Failure> {
+    let body = Bytes::from(vec![b'x'; args.size]);
+    let load = Load {
+        address: args.address,
+        connections: args.connections,
+        until: Until::Elapsed(Duration::from_secs(args.seconds)),
+        make: Arc::new(move |_| load::raw_put("horolog-bench", body.clone())),
+    };
+    let runtime = runtime(2)?;
+    let outcome = runtime.block_on(load::run(&load, Arc::new(SystemClock::new())));
+    let outcome =
+        outcome.map_err(|error| Failure { exit: Exit::Address, message: error.to_string() })?;
+    let at = |quantile| outcome.latency_us.value_at_quantile(quantile);
+    say(
+        &mut io::stdout(),
+        &format!(
+            "{:.0} messages a second, {} refused; answered within p50 {} us, p99 {} us, max {} us",
+            outcome.rate(),
+            outcome.refused,
+            at(0.5),
+            at(0.99),
+            outcome.latency_us.max(),
+        ),
+    );
+    Ok(Exit::Fine)
 }
 
 fn settings(args: ServeArgs) -> Result<Config, Failure> {
@@ -153,13 +179,13 @@ fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 /// Logs go to standard error, so that standard output has only what the program is asked for.
-fn start_logging(config: &Config) {
+fn start_logging(format: LogFormat, level: tracing::Level) {
     let logging = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        .with_max_level(config.log_level)
+        .with_max_level(level)
         .with_target(false);
-    match config.log_format {
+    match format {
         LogFormat::Text => logging.init(),
         LogFormat::Json => logging.json().flatten_event(true).init(),
     }

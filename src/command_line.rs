@@ -1,0 +1,73 @@
+//! What can be said on the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use horolog::config::Given;
+
+/// A scheduling service: hand it a message and a moment, and at that moment, never before, the
+/// message is readable on its topic.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Serve(Box<ServeArgs>),
+    Demo(DemoArgs),
+    Bench(BenchArgs),
+}
+
+#[derive(Args)]
+#[command(
+    about = "Run the server",
+    long_about = "Run the server.\n\n\
+        Each setting can also stand in a TOML file (data_dir = \"/var/lib/horolog\") or in the \
+        environment; a flag wins over a variable, a variable over the file.",
+    after_help = "Exit codes: 0 stopped in order, 2 the settings cannot be used, 3 the data \
+        directory cannot be used, 4 the address cannot be used, 5 the disk failed, 6 a second \
+        signal ended the process before it had stopped in order."
+)]
+pub(crate) struct ServeArgs {
+    /// A TOML file with settings
+    #[arg(long, env = "HOROLOG_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) given: Given,
+}
+
+/// Show it at work: ten thousand orders that time out unless they are paid
+///
+/// Needs nothing: it starts a server of its own on a temporary data directory, schedules and
+/// cancels over HTTP, and checks what comes out. Exit code 1 means that a promise was broken.
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// How many orders
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) orders: usize,
+}
+
+/// Measure how many messages a second a running server stores
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// Where the server listens
+    #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDRESS:PORT")]
+    pub(crate) address: SocketAddr,
+
+    /// How many connections send, each its next message when the last is answered
+    #[arg(long, default_value_t = 256)]
+    pub(crate) connections: usize,
+
+    /// Bytes of each message
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) size: usize,
+
+    /// How long
+    #[arg(long, default_value_t = 10)]
+    pub(crate) seconds: u64,
+}

@@ -1,0 +1,137 @@
+//! `horolog demo`: ten thousand orders, each to be cancelled if it is not paid in time.
+//!
+//! ```text
+//!   shop ──── POST, with a delay ──> server <── receive, ack ── order service
+//!     └─ DELETE, when it is paid ───────^                            │
+//!     └──────────────── told ──────────> Book <────── got ───────────┘
+//! ```
+//!
+//! The server is the one that `horolog serve` runs, in this process, on a directory that is removed
+//! afterwards. The demo speaks to it over HTTP only, writes down what it was told and what it got,
+//! and judges that at the end: whatever was not cancelled must have come once, and never early.
+
+mod book;
+mod plan;
+mod progress;
+mod report;
+mod scratch;
+mod service;
+mod shop;
+
+use std::io;
+use std::sync::Arc;
+
+use timerlog::disk::DiskError;
+use tokio::task::JoinSet;
+
+use crate::app::{App, StartError, World};
+use crate::client::ClientError;
+use crate::clock::{Clock, Timestamp};
+use crate::config::{Config, ConfigError, Given};
+use book::Book;
+use plan::Plan;
+use progress::Progress;
+pub use report::Verdict;
+use scratch::Scratch;
+
+const TOPIC: &str = "order-timeouts";
+const GROUP: &str = "order-service";
+
+/// Connections of the shop that schedule, and that pay.
+const SCHEDULERS: usize = 64;
+const PAYERS: usize = 16;
+/// Long polls of the order service.
+const CONSUMERS: usize = 4;
+
+/// How long after the last moment a message is given up as lost.
+const PATIENCE_MS: u64 = 10_000;
+
+/// Why the demo could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("cannot write: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// What the parts of the demo share.
+#[derive(Debug)]
+struct Stage {
+    clock: Arc<dyn Clock>,
+    address: std::net::SocketAddr,
+    plan: Plan,
+    book: Book,
+}
+
+impl Stage {
+    fn now(&self) -> Timestamp {
+        self.clock.now().wall
+    }
+}
+
+/// Shows the demo and says how it went.
+///
+/// # Errors
+///
+/// When it could not be carried through; a broken promise is no error but a [`Verdict`].
+pub async fn run(
+    orders: usize,
+    clock: Arc<dyn Clock>,
+    seed: u64,
+    output: &mut impl io::Write,
+) -> Result<Verdict, DemoError> {
+    let scratch = Scratch::make(seed)?;
+    let given = Given { listen: Some("127.0.0.1:0".to_owned()), ..Given::default() };
+    let world = World { directory: scratch.directory(), clock: Arc::clone(&clock), seed };
+    let app = App::start(&Config::new(&given)?, world).await?;
+    writeln!(output, "A server of its own on http://{}, data in {scratch}", app.address())?;
+    writeln!(
+        output,
+        "{} orders, each to be paid within 1 to 20 s; about half are.\n",
+        report::thousands(orders)
+    )?;
+    let stage = Arc::new(Stage {
+        clock,
+        address: app.address(),
+        plan: Plan::new(orders, seed),
+        book: Book::new(orders),
+    });
+    let outcome = play(&stage, output).await;
+    app.stop().await;
+    outcome?;
+    report::print(&stage.book, output)
+}
+
+async fn play(stage: &Arc<Stage>, output: &mut impl io::Write) -> Result<(), DemoError> {
+    let mut shop = JoinSet::new();
+    let till = Arc::new(shop::Till::default());
+    for worker in 0..SCHEDULERS {
+        shop.spawn(shop::schedule(Arc::clone(stage), Arc::clone(&till), worker, SCHEDULERS));
+    }
+    for _ in 0..PAYERS {
+        shop.spawn(shop::collect_payments(Arc::clone(stage), Arc::clone(&till)));
+    }
+    for _ in 0..CONSUMERS {
+        shop.spawn(service::cancel_unpaid_orders(Arc::clone(stage)));
+    }
+    let mut progress = Progress::start(stage.book.len());
+    let mut ticks = tokio::time::interval(progress::REFRESH);
+    loop {
+        tokio::select! {
+            ended = shop.join_next() => match ended {
+                Some(ended) => ended.expect("nobody aborts these tasks, and they do not panic")?,
+                None => break,
+            },
+            _ = ticks.tick() => progress.show(&stage.book, output)?,
+        }
+    }
+    progress.finish(&stage.book, output)?;
+    Ok(())
+}
