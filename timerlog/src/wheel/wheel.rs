@@ -18,10 +18,19 @@ use crate::error::TimerError;
 use crate::position::Position;
 use crate::segment::{RowError, RowFlush};
 
-/// The sole writer of both rings and both TimerLogs. See the [room](self) for its invariants.
+/// Two rings of slots over two TimerLogs, and the sole writer of both.
 ///
 /// Slots are numbered in time since 1970: near slots by the precision, far slots by a quarter of the
-/// near ring.
+/// near ring. Every entry that was filed and not settled is in a near slot at or after the read time,
+/// or in a far slot at or after the far boundary. It may be there twice, and so may one that is
+/// settled: the owner knows what is settled, and the wheel only where to look. What it never does is
+/// miss one.
+///
+/// It is changed by one owner at a time; a [`WheelReader`] walks its slots meanwhile, from any
+/// thread. The usual round is: [`file`](Self::file) what came in, [`refile`](Self::refile) what is
+/// due for it, walk the [`slot`](Self::slot) at [`read_time`](Self::read_time), settle what was found
+/// there, [`advance`](Self::advance); and from time to time [`flush`](Self::flush), write the
+/// [`checkpoint`](Self::checkpoint), [`snapshot`](Self::snapshot), [`release`](Self::release).
 #[derive(Debug)]
 pub struct TimerWheel {
     pub(super) directory: Arc<dyn Directory>,
