@@ -2,6 +2,21 @@
 
 use std::fmt;
 
+use crate::disk::DiskError;
+
+/// A failed call on the timer index.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TimerError {
+    /// The disk failed. What was made durable before still is; after a failed sync the index refuses
+    /// everything with that first error.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The files are not what a checkpoint of them says. Nothing in them is to be trusted: make the
+    /// index anew, and file what is pending again from its source.
+    #[error("the timer index has to be rebuilt: {0}")]
+    NeedsRebuild(#[from] Damage),
+}
+
 /// A file of ours that does not hold what it must hold.
 ///
 /// This is not an error of the disk, which answered, but of what it answered. Files of the timer
@@ -63,6 +78,18 @@ pub enum DamageKind {
     ShortChain {
         until: u64,
     },
+    /// A record whose predecessor is not the last one of its slot.
+    BrokenChain {
+        previous: u64,
+    },
+    /// A slot that cannot be in use together with the others.
+    OutsideWindow {
+        slot: u64,
+    },
+    /// A snapshot of more than the checkpoint knows of.
+    BeyondCheckpoint,
+    /// Files of a wheel with other measures.
+    OtherMeasures,
     /// A place past the end of the log.
     PastEnd {
         end: u64,
@@ -95,6 +122,17 @@ impl fmt::Display for DamageKind {
             Self::ShortChain { until } => {
                 write!(formatter, "the chain does not lead to position {until}")
             }
+            Self::BrokenChain { previous } => {
+                write!(
+                    formatter,
+                    "the record before it, at {previous}, is not the last of its slot"
+                )
+            }
+            Self::OutsideWindow { slot } => {
+                write!(formatter, "slot {slot} cannot be in use together with the others")
+            }
+            Self::BeyondCheckpoint => formatter.write_str("it knows more than the checkpoint"),
+            Self::OtherMeasures => formatter.write_str("it was made with other slots or files"),
             Self::PastEnd { end } => write!(formatter, "past the end of the log at {end}"),
         }
     }

@@ -1,7 +1,7 @@
 //! What can go wrong with a TimerLog.
 
 use crate::disk::DiskError;
-use crate::error::{Damage, DamageKind};
+use crate::error::{Damage, DamageKind, TimerError};
 use crate::segment::{RowError, RowReader};
 
 /// A chain that could not be walked to its end.
@@ -40,23 +40,27 @@ pub(super) fn damage(reader: &RowReader, position: u64, kind: DamageKind) -> Dam
     Damage { file, offset: Some(offset), kind }
 }
 
-/// A TimerLog that could not be opened, read through or appended to.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum LogError {
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    #[error(transparent)]
-    Damaged(#[from] Damage),
+/// What a failed call on the row of `reader` means for the whole index.
+pub(super) fn from_row(error: RowError, reader: &RowReader) -> TimerError {
+    match error {
+        RowError::Disk(error) => TimerError::Disk(error),
+        RowError::Damaged(damage) => TimerError::NeedsRebuild(damage),
+        RowError::OutOfReach { position, end, .. } => {
+            TimerError::NeedsRebuild(damage(reader, position, DamageKind::PastEnd { end }))
+        }
+    }
 }
 
-impl LogError {
-    pub(super) fn of(error: RowError, reader: &RowReader) -> Self {
+impl From<ChainError> for TimerError {
+    /// Whoever walks a slot that is not settled yet finds every record, or the index is damaged.
+    fn from(error: ChainError) -> Self {
         match error {
-            RowError::Disk(error) => Self::Disk(error),
-            RowError::Damaged(damage) => Self::Damaged(damage),
-            RowError::OutOfReach { position, end, .. } => {
-                Self::Damaged(damage(reader, position, DamageKind::PastEnd { end }))
-            }
+            ChainError::Disk(error) => Self::Disk(error),
+            ChainError::Damaged(damage) => Self::NeedsRebuild(damage),
+            ChainError::Released { position } => Self::NeedsRebuild(Damage::of(
+                format!("the log at {position}"),
+                DamageKind::Missing,
+            )),
         }
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::chain::ChainReader;
-use super::error::{LogError, damage};
+use super::error::{damage, from_row};
 use super::header::{self, Header};
 use super::record::{self, Record};
 use crate::disk::Directory;
-use crate::error::{Damage, DamageKind};
+use crate::error::{Damage, DamageKind, TimerError};
 use crate::position::Position;
 use crate::segment::{Row, RowError, RowFlush};
 
@@ -41,7 +41,7 @@ pub(crate) struct TimerLog {
 
 impl TimerLog {
     /// Removes what there is and begins an empty log.
-    pub(crate) fn create(directory: Arc<dyn Directory>, shape: Shape) -> Result<Self, LogError> {
+    pub(crate) fn create(directory: Arc<dyn Directory>, shape: Shape) -> Result<Self, TimerError> {
         for name in directory.list()? {
             directory.remove(&name)?;
         }
@@ -54,7 +54,7 @@ impl TimerLog {
         directory: Arc<dyn Directory>,
         shape: Shape,
         extent: Extent,
-    ) -> Result<Self, LogError> {
+    ) -> Result<Self, TimerError> {
         assert!(shape.segment_size.is_multiple_of(record::STEP), "records straddle the files");
         let path = directory.path();
         let row = match Row::open(directory, shape.segment_size, extent.length) {
@@ -72,12 +72,14 @@ impl TimerLog {
         Ok(log)
     }
 
-    fn check_headers(&self) -> Result<(), LogError> {
+    fn check_headers(&self) -> Result<(), TimerError> {
         let reader = self.row.reader();
         let mut start = self.row.begin();
         while start < self.row.length() {
             let mut bytes = [0; header::SIZE];
-            reader.read_exact_from_disk(start, &mut bytes).map_err(|e| LogError::of(e, &reader))?;
+            reader
+                .read_exact_from_disk(start, &mut bytes)
+                .map_err(|error| from_row(error, &reader))?;
             self.header(start).check(&bytes).map_err(|kind| damage(&reader, start, kind))?;
             start += self.shape.segment_size;
         }
@@ -112,7 +114,7 @@ impl TimerLog {
 
     /// Appends `records`, which know their places from [`TimerLog::places`], with one write for
     /// each file they touch. After an error none of them is in the log.
-    pub(crate) fn append(&mut self, records: &[(Position, Record)]) -> Result<(), LogError> {
+    pub(crate) fn append(&mut self, records: &[(Position, Record)]) -> Result<(), TimerError> {
         let length = self.row.length();
         let segment_size = self.shape.segment_size;
         let file_of = |position: Position| position.get() / segment_size;
@@ -120,7 +122,7 @@ impl TimerLog {
             if let Err(error) = self.append_run(run) {
                 // The runs before this one must not stay: their slots were never told of them.
                 self.row.reset_length(length);
-                return Err(LogError::of(error, &self.row.reader()));
+                return Err(from_row(error, &self.row.reader()));
             }
         }
         Ok(())
@@ -145,7 +147,7 @@ impl TimerLog {
         &self,
         from: u64,
         mut visit: impl FnMut(Position, &Record) -> Result<(), DamageKind>,
-    ) -> Result<(), LogError> {
+    ) -> Result<(), TimerError> {
         let reader = self.row.reader();
         let mut block = Vec::new();
         let mut position = from.max(self.row.begin());
@@ -155,7 +157,7 @@ impl TimerLog {
             block.resize(usize::try_from(length).expect("a block is small"), 0);
             reader
                 .read_exact_from_disk(position, &mut block)
-                .map_err(|error| LogError::of(error, &reader))?;
+                .map_err(|error| from_row(error, &reader))?;
             for bytes in block.chunks_exact(record::SIZE) {
                 if !position.is_multiple_of(self.shape.segment_size) {
                     let place = Position::new(position).expect("only a header is at 0");
@@ -174,9 +176,9 @@ impl TimerLog {
     }
 
     /// Removes the files below `position`, in which everything is settled.
-    pub(crate) fn release(&mut self, position: u64) -> Result<(), LogError> {
+    pub(crate) fn release(&mut self, position: u64) -> Result<(), TimerError> {
         self.raise_floor(position);
-        self.row.release(position).map_err(|error| LogError::of(error, &self.row.reader()))
+        self.row.release(position).map_err(|error| from_row(error, &self.row.reader()))
     }
 
     pub(crate) fn reader(&self) -> ChainReader {

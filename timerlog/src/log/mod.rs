@@ -32,6 +32,5 @@ mod tests;
 
 pub use chain::{Chain, ChainReader};
 pub use error::ChainError;
-pub(crate) use error::LogError;
 pub(crate) use log::{Extent, Shape, TimerLog};
 pub use record::{Entry, EntryKind, Record};

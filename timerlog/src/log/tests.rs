@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use super::record::STEP;
 use super::*;
 use crate::disk::sim::{Random, SimDisk};
-use crate::error::{Damage, DamageKind};
+use crate::error::{Damage, DamageKind, TimerError};
 use crate::position::Position;
 
 const SHAPE: Shape = Shape { segment_size: 12_288, slot_width_ms: 1000 };
 
-fn open(disk: &SimDisk, extent: Extent) -> Result<TimerLog, LogError> {
+fn open(disk: &SimDisk, extent: Extent) -> Result<TimerLog, TimerError> {
     let root = disk.root();
     let directory = root.subdirectory("log").expect("make the directory");
     root.sync().expect("sync");
@@ -160,7 +160,7 @@ fn a_damaged_header_keeps_the_log_from_opening() {
     Filer::default().file(&mut log, &[5; 300]);
     let extent = flushed(&mut log);
     disk.flip_bit("log/00000000000000012288", 17, 0);
-    let Err(LogError::Damaged(damage)) = open(&disk, extent) else { panic!("it opened") };
+    let Err(TimerError::NeedsRebuild(damage)) = open(&disk, extent) else { panic!("it opened") };
     assert_eq!(damage.file, "log/00000000000000012288");
 }
 
@@ -171,7 +171,7 @@ fn a_file_that_was_not_released_must_be_there() {
     Filer::default().file(&mut log, &[5; 600]);
     let extent = flushed(&mut log);
     disk.remove_tree("log/00000000000000000000");
-    let Err(LogError::Damaged(damage)) = open(&disk, extent) else { panic!("it opened") };
+    let Err(TimerError::NeedsRebuild(damage)) = open(&disk, extent) else { panic!("it opened") };
     assert_eq!(
         (damage.file.as_str(), &damage.kind),
         ("log/00000000000000000000", &DamageKind::Missing)
