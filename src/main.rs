@@ -85,12 +85,12 @@ fn demo(args: &DemoArgs) -> Result<Exit, Failure> {
     let failed = |message| Failure { exit: Exit::Broken, message };
     start_logging(LogFormat::Text, tracing::Level::WARN);
     let runtime = runtime(2)?;
-    let seed = seed()?;
+    let random = random()?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| failed(error.to_string()))?;
         let mut output = io::stdout();
         tokio::select! {
-            verdict = demo::run(args.orders, Arc::new(SystemClock::new()), seed, &mut output) => {
+            verdict = demo::run(args.orders, Arc::new(SystemClock::new()), random, &mut output) => {
                 verdict.map_err(|error| failed(error.to_string()))
             }
             signal = signals.next() => Err(failed(format!("ended by {signal}"))),

@@ -232,7 +232,9 @@ impl Scan {
         let mut first = None;
         let mut at = self.at.offset.plus(STEP);
         let mut block = vec![0; SEARCH_BLOCK + GROUP_HEADER];
-        while at.get() + GROUP_HEADER as u64 <= self.allocated {
+        while let Some(data) = self.reader.next_data(at.get())? {
+            // Groups begin on steps; data may begin anywhere.
+            at = at.max(Offset::new(data / STEP * STEP));
             let segment_end = (at.get() / self.segment_size + 1) * self.segment_size;
             let left = usize::try_from(segment_end - at.get()).unwrap_or(usize::MAX);
             let length = block.len().min(left);

@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::checks::{assert_plain, end_within};
@@ -169,6 +169,17 @@ impl File for OsHandle {
         self.file
             .read_exact_at(buffer, offset)
             .map_err(|cause| error(Operation::Read, &self.path, cause).at(offset))
+    }
+
+    fn next_data(&self, offset: u64) -> Result<Option<u64>, DiskError> {
+        // Extents that were allocated and never written count as holes.
+        match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(found) => Ok((found < self.length).then_some(found)),
+            Err(Errno::NXIO) => Ok(None),
+            // A file system that cannot tell has data everywhere.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok((offset < self.length).then_some(offset)),
+            Err(errno) => Err(error(Operation::Read, &self.path, errno.into()).at(offset)),
+        }
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {

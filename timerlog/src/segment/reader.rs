@@ -56,6 +56,23 @@ impl RowReader {
         Err(self.out_of_reach(position, buffer.len(), end))
     }
 
+    /// The first position from `position` on, up to the end of the last file, where there may be
+    /// anything but zeros: for recovery, which need not read what was allocated and never written.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn next_data(&self, position: u64) -> Result<Option<u64>, RowError> {
+        let mut at = position;
+        while let Some((start, segment)) = self.shared.find(at, 0) {
+            if let Some(found) = segment.file.next_data(at - start)? {
+                return Ok(Some(start + found));
+            }
+            at = start + self.shared.segment_size;
+        }
+        Ok(None)
+    }
+
     /// Fills `buffer` from `position` by a system call, so that a bad sector is an error. It may
     /// read past [`RowReader::committed`], up to the end of the last file: for recovery, which
     /// must look at leftovers to judge them.

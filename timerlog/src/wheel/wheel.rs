@@ -88,6 +88,16 @@ impl TimerWheel {
         self.window.far_width()
     }
 
+    /// Milliseconds in a near slot.
+    pub fn precision_ms(&self) -> u32 {
+        self.config.precision_ms
+    }
+
+    /// Whether a snapshot must be written before the next checkpoint: after a step back.
+    pub fn snapshot_is_due(&self) -> bool {
+        self.snapshot_due == SnapshotDue::SteppedBack
+    }
+
     /// The near slot number of a deadline in milliseconds since 1970.
     pub fn slot_of(&self, deadline: u64) -> u64 {
         self.window.slot_of(deadline)

@@ -101,6 +101,11 @@ impl File for SimFile {
         Ok(())
     }
 
+    fn next_data(&self, offset: u64) -> Result<Option<u64>, DiskError> {
+        let found = self.inode.content.lock().pages.next_data(offset);
+        Ok(found.filter(|found| *found < self.length))
+    }
+
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         self.check_range(Operation::Write, offset, bytes.len())?;
         let mut gate = self.machine.gate.lock();

@@ -36,6 +36,12 @@ impl Pages {
         }
     }
 
+    /// The first offset from `offset` on that lies in a page with content.
+    pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
+        let (page, _) = self.live.range(offset / PAGE_SIZE as u64..).next()?;
+        Some(offset.max(page * PAGE_SIZE as u64))
+    }
+
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         for piece in pieces(offset, bytes.len()) {
             self.remember_old(piece.page);
