@@ -8,6 +8,8 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use timerlog::planted::{self, Fault};
+
 use super::clock_watch::ClockWatch;
 use super::{Due, Observer, Outstanding, Run, Shared};
 use crate::clock::{Now, Timestamp};
@@ -254,6 +256,10 @@ impl Stage for DequeuePut {
             return Ok(Progress::IdleUntil(until));
         }
         for _ in 0..TURNS_A_STEP {
+            let now = match planted::is(Fault::Early) {
+                true => Now { wall: now.wall.checked_add(500).unwrap_or(now.wall), ..now },
+                false => now,
+            };
             let Some(queue) = self.next_queue(now.wall) else {
                 let first = self.first.first();
                 return Ok(first.map_or(Progress::Idle, |&(at, _)| Progress::IdleUntil(at)));

@@ -70,6 +70,8 @@ pub mod checkpoint;
 pub mod disk;
 mod error;
 mod log;
+#[doc(hidden)]
+pub mod planted;
 mod position;
 pub mod segment;
 mod timers;

@@ -95,7 +95,7 @@ pub struct Settled {
 #[derive(Debug, Default)]
 struct Inner {
     pages: HashMap<u64, Cached>,
-    files: HashMap<u64, Option<Arc<dyn File>>>,
+    files: BTreeMap<u64, Option<Arc<dyn File>>>,
     /// Of each segment's file as it is on the disk.
     digests: BTreeMap<u64, u64>,
     /// Of the last journal.

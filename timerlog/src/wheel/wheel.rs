@@ -15,6 +15,7 @@ use super::track::Track;
 use super::window::Window;
 use crate::disk::Directory;
 use crate::error::TimerError;
+use crate::planted::{self, Fault};
 use crate::position::Position;
 use crate::segment::{RowError, RowFlush};
 
@@ -170,7 +171,11 @@ impl TimerWheel {
             return Advance::FarSlotDue;
         }
         match self.slot(slot) {
-            Some(SlotState { last, .. }) if Some(last) != walked => Advance::Joined { last },
+            Some(SlotState { last, .. })
+                if Some(last) != walked && !planted::is(Fault::AdvanceWithoutJoin) =>
+            {
+                Advance::Joined { last }
+            }
             _ => {
                 self.near.ring.clear(slot);
                 self.read_time += 1;
@@ -202,7 +207,11 @@ impl TimerWheel {
             return self.read_time;
         }
         let end = self.end_in_use();
-        let read_time = to.max(self.window.step_back_limit(end)).min(self.read_time);
+        let limit = match planted::is(Fault::UnclampedStepBack) {
+            true => 0,
+            false => self.window.step_back_limit(end),
+        };
+        let read_time = to.max(limit).min(self.read_time);
         if read_time < self.read_time {
             self.read_time = read_time;
             let lower = self.window.boundary_for(read_time).max(end);
