@@ -32,6 +32,7 @@
 
 mod checkpoint;
 mod config;
+mod durable;
 mod error;
 mod filing;
 mod reader;
@@ -42,12 +43,14 @@ mod slot;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod time;
 mod track;
 mod wheel;
 mod window;
 
 pub use checkpoint::TimerCheckpoint;
 pub use config::Config;
+pub use durable::WheelFlush;
 pub use error::FileError;
 pub use filing::Filing;
 pub use reader::WheelReader;
@@ -55,4 +58,5 @@ pub use recovery::Recovery;
 pub use refile::{Refile, Refiled};
 pub use slot::SlotState;
 pub use snapshot::Snapshot;
-pub use wheel::{Advance, TimerWheel, WheelFlush};
+pub use time::Advance;
+pub use wheel::TimerWheel;

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use super::checkpoint::TimerCheckpoint;
 use super::config::Config;
+use super::durable::SnapshotDue;
 use super::ring::Ring;
 use super::snapshot::{self, Head};
 use super::track::Track;
-use super::wheel::{SnapshotDue, TimerWheel};
+use super::wheel::TimerWheel;
 use super::window::Window;
 use crate::disk::{Directory, DiskError};
 use crate::error::{Damage, DamageKind, TimerError};
