@@ -45,6 +45,7 @@ impl TimerWheel {
             far_boundary: self.boundary,
             revision: self.revision,
             mark: self.mark,
+            lineage: self.lineage,
         }
     }
 

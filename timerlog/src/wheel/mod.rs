@@ -54,7 +54,7 @@ pub use durable::WheelFlush;
 pub use error::FileError;
 pub use filing::Filing;
 pub use reader::WheelReader;
-pub use recovery::Recovery;
+pub use recovery::{Origin, Recovery};
 pub use refile::{Refile, Refiled};
 pub use slot::SlotState;
 pub use snapshot::Snapshot;

@@ -38,6 +38,7 @@ pub struct TimerWheel {
     pub(super) boundary: u64,
     pub(super) revision: u64,
     pub(super) mark: u64,
+    pub(super) lineage: u64,
     pub(super) refiling: Option<Refiling>,
     pub(super) snapshot_due: SnapshotDue,
     pub(super) recovery: Recovery,
