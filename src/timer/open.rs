@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use timerlog::disk::{Directory, DiskError};
-use timerlog::{Damage, DamageKind, TimerCheckpoint, TimerError, TimerWheel};
+use timerlog::{Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
 
 use super::clock_watch::ClockWatch;
 use super::dequeue_get::DequeueGet;
@@ -56,7 +56,7 @@ pub fn open(
     observer: Arc<dyn Observer>,
     now: Now,
 ) -> Result<Opened, OpenError> {
-    let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, now)?;
+    let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
     let mark = wheel.checkpoint().mark;
     let enqueue_get = Signal::default();
     let dequeue_message = Signal::default();
@@ -98,6 +98,7 @@ fn open_wheel(
     directory: &Arc<dyn Directory>,
     settings: Settings,
     checkpoint: Option<&[u8]>,
+    lineage: u64,
     now: Now,
 ) -> Result<(TimerWheel, Option<String>), OpenError> {
     let mut reason = None;
@@ -120,7 +121,8 @@ fn open_wheel(
         tracing::warn!(reason, "the wheel is filled again from the timer topic");
     }
     let read_time = now.wall.as_millis() / u64::from(settings.wheel.precision_ms);
-    let wheel = TimerWheel::create(Arc::clone(directory), settings.wheel, read_time)?;
+    let origin = Origin { read_time, lineage };
+    let wheel = TimerWheel::create(Arc::clone(directory), settings.wheel, origin)?;
     if condemned {
         directory.remove(CONDEMNED)?;
         directory.sync()?;

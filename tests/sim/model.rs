@@ -135,7 +135,8 @@ impl Model {
         for message in &self.messages {
             let number = message.number;
             let there = seen.contains(&number);
-            let may_be_missing = message.accepted != Told::Yes || message.cancelled != Told::Nothing;
+            let may_be_missing =
+                message.accepted != Told::Yes || message.cancelled != Told::Nothing;
             ensure!(
                 there || may_be_missing,
                 "message {number} was accepted, not cancelled, and is lost: {message:?}"

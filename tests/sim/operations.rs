@@ -9,8 +9,7 @@ use timerlog::disk::Operation;
 use crate::model::{Checked, Message, Told, ensure};
 use crate::world::{GROUPS, Held, Open, TOPICS, World};
 
-const DERIVED: [&str; 5] =
-    ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"];
+const DERIVED: [&str; 5] = ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"];
 
 impl World {
     pub fn operation(&mut self) -> Checked {
@@ -186,7 +185,8 @@ impl World {
         let engine = self.engine();
         let Some(group_there) = engine.store.group(&name) else { return Ok(()) };
         let handles: Vec<_> = taken.iter().map(|held| held.handle.clone()).collect();
-        let Ok((outcomes, receipt)) = engine.consumers.ack(&group_there, &handles, self.clock.now())
+        let Ok((outcomes, receipt)) =
+            engine.consumers.ack(&group_there, &handles, self.clock.now())
         else {
             return Ok(());
         };

@@ -21,6 +21,8 @@ pub(crate) struct Shape {
     /// A multiple of 12,288: of the page size, and of the record size.
     pub(crate) segment_size: u64,
     pub(crate) slot_width_ms: u64,
+    /// Tells this log from one that was here before and was made anew.
+    pub(crate) lineage: u64,
 }
 
 /// How much of the log on disk is trusted.
@@ -87,7 +89,8 @@ impl TimerLog {
     }
 
     fn header(&self, start: u64) -> Header {
-        Header { start, slot_width_ms: self.shape.slot_width_ms }
+        let Shape { slot_width_ms, lineage, .. } = self.shape;
+        Header { start, slot_width_ms, lineage }
     }
 
     pub(crate) fn length(&self) -> u64 {

@@ -11,7 +11,7 @@ use crate::disk::sim::{Random, SimDisk};
 use crate::error::{Damage, DamageKind, TimerError};
 use crate::position::Position;
 
-const SHAPE: Shape = Shape { segment_size: 12_288, slot_width_ms: 1000 };
+const SHAPE: Shape = Shape { segment_size: 12_288, slot_width_ms: 1000, lineage: 1 };
 
 fn open(disk: &SimDisk, extent: Extent) -> Result<TimerLog, TimerError> {
     let root = disk.root();

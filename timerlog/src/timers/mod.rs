@@ -16,7 +16,9 @@ use crate::checkpoint::{self, CheckpointError, Copies, Format};
 use crate::disk::{Directory, DiskError, Lock, OsDirectory};
 use crate::error::{Damage, DamageKind, TimerError};
 use crate::log::Entry;
-use crate::wheel::{Advance, Config, FileError, Filing, Refile, TimerCheckpoint, TimerWheel};
+use crate::wheel::{
+    Advance, Config, FileError, Filing, Origin, Refile, TimerCheckpoint, TimerWheel,
+};
 
 const FORMAT: Format = Format { magic: *b"HoroTimr", version: 1 };
 /// How many entries are handed out at once, but for the last slot among them.
@@ -110,7 +112,8 @@ impl Timers {
         let Some(stored) = newest else {
             refuse_leftovers(&*directory, damaged)?;
             let read_time = now / u64::from(config.precision_ms.max(1));
-            let wheel = TimerWheel::create(Arc::clone(&directory), config, read_time)?;
+            let origin = Origin { read_time, lineage: now };
+            let wheel = TimerWheel::create(Arc::clone(&directory), config, origin)?;
             let mut timers = Self::over(directory, lock, wheel, 0);
             // Before the logs have any file: so logs without a checkpoint have lost it.
             timers.flush()?;

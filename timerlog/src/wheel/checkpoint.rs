@@ -15,7 +15,8 @@
 //! | 72  | 8     | far boundary  | the first near slot that is still filed far                  |
 //! | 80  | 8     | revision      | how many changes the wheel has seen since it was created     |
 //! | 88  | 8     | mark          | the caller's                                                 |
-//! | 96  | 28    | zeros         | free for later versions                                      |
+//! | 96  | 8     | lineage       | which wheel of its directory this is; the logs carry it too  |
+//! | 104 | 20    | zeros         | free for later versions                                      |
 //! | 124 | 4     | crc           | crc32c of bytes 0 to 123                                     |
 //!
 //! Little-endian. It is embedded in a checkpoint that is written when the logs are flushed up to
@@ -38,8 +39,9 @@ const READ_TIME: usize = FAR_LENGTH + 8;
 const FAR_BOUNDARY: usize = READ_TIME + 8;
 const REVISION: usize = FAR_BOUNDARY + 8;
 const MARK: usize = REVISION + 8;
-const ZEROS: usize = MARK + 8;
-const CRC: usize = ZEROS + 28;
+const LINEAGE: usize = MARK + 8;
+const ZEROS: usize = LINEAGE + 8;
+const CRC: usize = ZEROS + 20;
 const SIZE: usize = CRC + 4;
 const _: () = assert!(SIZE == TimerCheckpoint::SIZE);
 
@@ -70,6 +72,8 @@ pub struct TimerCheckpoint {
     /// What the caller last gave to [`TimerWheel::set_mark`](super::TimerWheel::set_mark) when this
     /// was the state of the wheel.
     pub mark: u64,
+    /// Which wheel this is of those that were made in its directory, one after another.
+    pub lineage: u64,
 }
 
 impl TimerCheckpoint {
@@ -91,6 +95,7 @@ impl TimerCheckpoint {
         put_u64(&mut bytes, FAR_BOUNDARY, self.far_boundary);
         put_u64(&mut bytes, REVISION, self.revision);
         put_u64(&mut bytes, MARK, self.mark);
+        put_u64(&mut bytes, LINEAGE, self.lineage);
         let crc = crc32c::crc32c(&bytes[..CRC]);
         put_u32(&mut bytes, CRC, crc);
         bytes
@@ -124,6 +129,7 @@ impl TimerCheckpoint {
             far_boundary: get_u64(bytes, FAR_BOUNDARY),
             revision: get_u64(bytes, REVISION),
             mark: get_u64(bytes, MARK),
+            lineage: get_u64(bytes, LINEAGE),
         })
     }
 
@@ -142,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    fn checkpoint(numbers: [u64; 11], precision_ms: u32) -> TimerCheckpoint {
+    fn checkpoint(numbers: [u64; 12], precision_ms: u32) -> TimerCheckpoint {
         TimerCheckpoint {
             precision_ms,
             near_slots: numbers[0],
@@ -156,12 +162,13 @@ mod tests {
             far_boundary: numbers[8],
             revision: numbers[9],
             mark: numbers[10],
+            lineage: numbers[11],
         }
     }
 
     #[test]
     fn the_bytes_are_those_of_version_1() {
-        let numbers = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+        let numbers = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
         let bytes = checkpoint(numbers, 1000).encode();
         let mut golden = [0; SIZE];
         golden[0] = 1;
@@ -169,13 +176,13 @@ mod tests {
         for (index, number) in numbers.into_iter().enumerate() {
             golden[8 + index * 8] = u8::try_from(number).expect("small");
         }
-        golden[124..].copy_from_slice(&[0xD0, 0x58, 0x39, 0x6B]);
+        golden[124..].copy_from_slice(&[0x77, 0x6D, 0x46, 0xEA]);
         assert_eq!(bytes, golden);
     }
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let bytes = checkpoint([7; 11], 1000).encode();
+        let bytes = checkpoint([7; 12], 1000).encode();
         for bit in 0..SIZE * 8 {
             let mut damaged = bytes;
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -185,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_later_version_is_refused_by_its_number() {
-        let mut bytes = checkpoint([7; 11], 1000).encode();
+        let mut bytes = checkpoint([7; 12], 1000).encode();
         put_u32(&mut bytes, VERSION, 2);
         let crc = crc32c::crc32c(&bytes[..CRC]);
         put_u32(&mut bytes, CRC, crc);
@@ -195,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(numbers in any::<[u64; 11]>(), precision_ms in any::<u32>()) {
+        fn what_is_encoded_is_decoded(numbers in any::<[u64; 12]>(), precision_ms in any::<u32>()) {
             let checkpoint = checkpoint(numbers, precision_ms);
             prop_assert_eq!(TimerCheckpoint::decode(&checkpoint.encode()), Ok(checkpoint));
         }

@@ -32,6 +32,7 @@
 
 mod checkpoint;
 mod config;
+mod durable;
 mod error;
 mod filing;
 mod reader;
@@ -42,17 +43,20 @@ mod slot;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod time;
 mod track;
 mod wheel;
 mod window;
 
 pub use checkpoint::TimerCheckpoint;
 pub use config::Config;
+pub use durable::WheelFlush;
 pub use error::FileError;
 pub use filing::Filing;
 pub use reader::WheelReader;
-pub use recovery::Recovery;
+pub use recovery::{Origin, Recovery};
 pub use refile::{Refile, Refiled};
 pub use slot::SlotState;
 pub use snapshot::Snapshot;
-pub use wheel::{Advance, TimerWheel, WheelFlush};
+pub use time::Advance;
+pub use wheel::TimerWheel;

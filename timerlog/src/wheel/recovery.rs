@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use super::checkpoint::TimerCheckpoint;
 use super::config::Config;
+use super::durable::SnapshotDue;
 use super::ring::Ring;
 use super::snapshot::{self, Head};
 use super::track::Track;
-use super::wheel::{SnapshotDue, TimerWheel};
+use super::wheel::TimerWheel;
 use super::window::Window;
 use crate::disk::{Directory, DiskError};
 use crate::error::{Damage, DamageKind, TimerError};
@@ -29,9 +30,18 @@ pub struct Recovery {
     pub damaged: Vec<Damage>,
 }
 
+/// What a new wheel begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The first open slot.
+    pub read_time: u64,
+    /// A number that no earlier wheel in the same directory had. An old checkpoint that turns up
+    /// again, because a newer one was damaged, is told by it from one of this wheel.
+    pub lineage: u64,
+}
+
 impl TimerWheel {
-    /// Makes an empty wheel in `directory`, with `read_time` as its open slot. What an earlier wheel
-    /// has left there is removed.
+    /// Makes an empty wheel in `directory`. What an earlier wheel has left there is removed.
     ///
     /// # Errors
     ///
@@ -43,15 +53,16 @@ impl TimerWheel {
     pub fn create(
         directory: Arc<dyn Directory>,
         config: Config,
-        read_time: u64,
+        origin: Origin,
     ) -> Result<Self, TimerError> {
         config.assert_valid();
+        let Origin { read_time, lineage } = origin;
         let window = window(&config);
         for revision in snapshot::list(&*directory)? {
             snapshot::remove(&*directory, revision)?;
         }
-        let near = TimerLog::create(directory.subdirectory(NEAR)?, near_shape(&config))?;
-        let far = TimerLog::create(directory.subdirectory(FAR)?, far_shape(&config))?;
+        let near = TimerLog::create(directory.subdirectory(NEAR)?, near_shape(&config, lineage))?;
+        let far = TimerLog::create(directory.subdirectory(FAR)?, far_shape(&config, lineage))?;
         directory.sync()?;
         Ok(Self {
             directory,
@@ -63,6 +74,7 @@ impl TimerWheel {
             boundary: window.boundary_for(read_time),
             revision: 0,
             mark: 0,
+            lineage,
             refiling: None,
             snapshot_due: SnapshotDue::No,
             recovery: Recovery::default(),
@@ -92,8 +104,16 @@ impl TimerWheel {
         }
         let near_extent = Extent { floor: checkpoint.near_floor, length: checkpoint.near_length };
         let far_extent = Extent { floor: checkpoint.far_floor, length: checkpoint.far_length };
-        let near = TimerLog::open(directory.subdirectory(NEAR)?, near_shape(&config), near_extent)?;
-        let far = TimerLog::open(directory.subdirectory(FAR)?, far_shape(&config), far_extent)?;
+        let near = TimerLog::open(
+            directory.subdirectory(NEAR)?,
+            near_shape(&config, checkpoint.lineage),
+            near_extent,
+        )?;
+        let far = TimerLog::open(
+            directory.subdirectory(FAR)?,
+            far_shape(&config, checkpoint.lineage),
+            far_extent,
+        )?;
 
         let window = window(&config);
         let mut recovery = Recovery::default();
@@ -113,6 +133,7 @@ impl TimerWheel {
             boundary: checkpoint.far_boundary,
             revision: checkpoint.revision,
             mark: checkpoint.mark,
+            lineage: checkpoint.lineage,
             refiling: None,
             snapshot_due: SnapshotDue::No,
             recovery,
@@ -131,14 +152,14 @@ fn window(config: &Config) -> Window {
     }
 }
 
-fn near_shape(config: &Config) -> Shape {
+fn near_shape(config: &Config, lineage: u64) -> Shape {
     let slot_width_ms = u64::from(config.precision_ms);
-    Shape { segment_size: config.segment_size, slot_width_ms }
+    Shape { segment_size: config.segment_size, slot_width_ms, lineage }
 }
 
-fn far_shape(config: &Config) -> Shape {
+fn far_shape(config: &Config, lineage: u64) -> Shape {
     let slot_width_ms = u64::from(config.precision_ms) * window(config).far_width();
-    Shape { segment_size: config.segment_size, slot_width_ms }
+    Shape { segment_size: config.segment_size, slot_width_ms, lineage }
 }
 
 /// The slots that can be in use in each ring.

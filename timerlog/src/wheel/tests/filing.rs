@@ -116,7 +116,8 @@ fn each_kind_of_deadline_comes_at_its_second_and_not_before() {
         now + 100 * 365 * DAY_MS,
     ];
     let disk = SimDisk::new(1);
-    let mut wheel = TimerWheel::create(directory(&disk), Config::default(), slot).expect("create");
+    let mut wheel =
+        TimerWheel::create(directory(&disk), Config::default(), origin(slot)).expect("create");
     let filings: Vec<_> =
         deadlines.iter().zip(1..).map(|(deadline, n)| Filing::add(entry(*deadline, n))).collect();
     wheel.file(&filings).expect("file");

@@ -29,8 +29,12 @@ fn directory(disk: &SimDisk) -> Arc<dyn Directory> {
     directory
 }
 
+fn origin(read_time: u64) -> Origin {
+    Origin { read_time, lineage: 1 }
+}
+
 fn small(disk: &SimDisk, read_time: u64) -> TimerWheel {
-    TimerWheel::create(directory(disk), SMALL, read_time).expect("create")
+    TimerWheel::create(directory(disk), SMALL, origin(read_time)).expect("create")
 }
 
 fn reopen(disk: &SimDisk, checkpoint: &TimerCheckpoint) -> TimerWheel {

@@ -22,7 +22,7 @@ const START: u64 = 1000;
 const CONFIG: Config = Config { far_slots: 512, ..SMALL };
 
 fn create(disk: &SimDisk, read_time: u64) -> TimerWheel {
-    TimerWheel::create(directory(disk), CONFIG, read_time).expect("create")
+    TimerWheel::create(directory(disk), CONFIG, origin(read_time)).expect("create")
 }
 
 #[derive(Clone, Debug)]

@@ -106,7 +106,7 @@ fn more_cancels_than_are_held_at_once_are_all_honoured() {
 fn one_cancel_held_at_a_time_is_enough() {
     let disk = SimDisk::new(1);
     let config = Config { cancels_max: 1, ..SMALL };
-    let mut wheel = TimerWheel::create(directory(&disk), config, 100).expect("create");
+    let mut wheel = TimerWheel::create(directory(&disk), config, origin(100)).expect("create");
     for offset in 0..20 {
         add(&mut wheel, 1085, offset);
     }

@@ -1,61 +1,18 @@
-//! A snapshot of both rings, so that recovery need not read the logs from their beginning.
+//! Snapshots of both rings, so that recovery need not read the logs from their beginning.
 //!
-//! ```text
-//!  0               8       12      16              24              32              40
-//!  +---------------+-------+-------+---------------+---------------+---------------+
-//!  | magic         |version| crc   | revision      | near length   | far length    |
-//!  +---------------+-------+-------+---------------+---------------+---------------+
-//!  40              48              56              64              72              96
-//!  +---------------+---------------+---------------+---------------+---------------+
-//!  | read time     | far boundary  | near count    | far count     | zeros         |
-//!  +---------------+---------------+---------------+---------------+---------------+
-//!  96
-//!  +--------------------------------+--------------------------------+---- - -
-//!  | slot, 32 bytes                 | slot, 32 bytes                 |
-//!  +--------------------------------+--------------------------------+---- - -
-//! ```
-//!
-//! | at | bytes | field        | meaning                                                     |
-//! |----|-------|--------------|-------------------------------------------------------------|
-//! | 0  | 8     | magic        | `HoroSnap`                                                  |
-//! | 8  | 4     | version      | 1                                                           |
-//! | 12 | 4     | crc          | crc32c of bytes 0 to 11 and 16 to 95                        |
-//! | 16 | 8     | revision     | how many changes the wheel had seen; also the file's name   |
-//! | 24 | 8     | near length  | the near log up to here is in the near slots                |
-//! | 32 | 8     | far length   | the far log up to here is in the far slots                  |
-//! | 40 | 8     | read time    | of the wheel at that moment                                 |
-//! | 48 | 8     | far boundary | of the wheel at that moment                                 |
-//! | 56 | 8     | near count   | slots of the near ring that follow                          |
-//! | 64 | 8     | far count    | slots of the far ring that follow those                     |
-//! | 72 | 24    | zeros        | free for later versions                                     |
-//! | 96 | 32 n  | slots        | `slot` has their format; each has its own crc               |
-//!
-//! Little-endian. Written whole under another name, synced, then renamed, by the sole writer of the
-//! wheel or by whoever it gave the captured slots to. A reader trusts it when every crc is right and
-//! its revision is not above that of the checkpoint: a later one knows of slots that were settled
-//! after the checkpoint, and they may not be settled any more.
+//! A snapshot is written whole under another name and renamed, so it is there or it is not. Which
+//! one may be used, and which one must go, is decided by its revision: one from after the checkpoint
+//! knows slots as empty that were settled only later.
 
+mod head;
+
+pub(in crate::wheel) use head::Head;
+
+use self::head::SLOTS;
 use super::slot::{self, SlotState};
-use crate::bytes::{get_u32, get_u64, put_u32, put_u64};
 use crate::disk::{Directory, DiskError, File};
 use crate::error::DamageKind;
 
-const MAGIC: usize = 0;
-const VERSION: usize = MAGIC + 8;
-const CRC: usize = VERSION + 4;
-const REVISION: usize = CRC + 4;
-const NEAR_LENGTH: usize = REVISION + 8;
-const FAR_LENGTH: usize = NEAR_LENGTH + 8;
-const READ_TIME: usize = FAR_LENGTH + 8;
-const FAR_BOUNDARY: usize = READ_TIME + 8;
-const NEAR_COUNT: usize = FAR_BOUNDARY + 8;
-const FAR_COUNT: usize = NEAR_COUNT + 8;
-const ZEROS: usize = FAR_COUNT + 8;
-const SLOTS: usize = ZEROS + 24;
-const _: () = assert!(SLOTS == 96 && SLOTS.is_multiple_of(slot::SIZE));
-
-const THE_MAGIC: [u8; 8] = *b"HoroSnap";
-const THE_VERSION: u32 = 1;
 const PREFIX: &str = "snapshot-";
 const TEMPORARY: &str = "snapshot.tmp";
 /// The newest, and one more in case that one is damaged.
@@ -63,72 +20,12 @@ const KEPT: usize = 2;
 /// Slots that are written or read at once.
 const BLOCK: usize = 2048;
 
-/// What the slots are a snapshot of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) revision: u64,
-    pub(super) near_length: u64,
-    pub(super) far_length: u64,
-    pub(super) read_time: u64,
-    pub(super) far_boundary: u64,
-    pub(super) near_count: u64,
-    pub(super) far_count: u64,
-}
-
-impl Head {
-    fn encode(&self) -> [u8; SLOTS] {
-        let mut bytes = [0; SLOTS];
-        bytes[..VERSION].copy_from_slice(&THE_MAGIC);
-        put_u32(&mut bytes, VERSION, THE_VERSION);
-        put_u64(&mut bytes, REVISION, self.revision);
-        put_u64(&mut bytes, NEAR_LENGTH, self.near_length);
-        put_u64(&mut bytes, FAR_LENGTH, self.far_length);
-        put_u64(&mut bytes, READ_TIME, self.read_time);
-        put_u64(&mut bytes, FAR_BOUNDARY, self.far_boundary);
-        put_u64(&mut bytes, NEAR_COUNT, self.near_count);
-        put_u64(&mut bytes, FAR_COUNT, self.far_count);
-        let crc = crc(&bytes);
-        put_u32(&mut bytes, CRC, crc);
-        bytes
-    }
-
-    fn decode(bytes: &[u8; SLOTS]) -> Result<Self, DamageKind> {
-        let (expected, found) = (get_u32(bytes, CRC), crc(bytes));
-        if expected != found || bytes[..VERSION] != THE_MAGIC {
-            return Err(DamageKind::Checksum { expected, found });
-        }
-        let version = get_u32(bytes, VERSION);
-        if version != THE_VERSION {
-            return Err(DamageKind::UnknownVersion { known: THE_VERSION, found: version });
-        }
-        Ok(Self {
-            revision: get_u64(bytes, REVISION),
-            near_length: get_u64(bytes, NEAR_LENGTH),
-            far_length: get_u64(bytes, FAR_LENGTH),
-            read_time: get_u64(bytes, READ_TIME),
-            far_boundary: get_u64(bytes, FAR_BOUNDARY),
-            near_count: get_u64(bytes, NEAR_COUNT),
-            far_count: get_u64(bytes, FAR_COUNT),
-        })
-    }
-
-    /// The length of the file, unless the counts are beyond all sense.
-    fn file_length(&self) -> Option<u64> {
-        let slots = self.near_count.checked_add(self.far_count)?;
-        slots.checked_mul(slot::SIZE as u64)?.checked_add(SLOTS as u64)
-    }
-}
-
-fn crc(bytes: &[u8; SLOTS]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&bytes[..CRC]), &bytes[REVISION..])
-}
-
 /// The occupied slots of a wheel at one moment, to be written by whoever has the time.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    pub(super) head: Head,
+    pub(in crate::wheel) head: Head,
     /// Near slots, then far ones.
-    pub(super) slots: Vec<(u64, SlotState)>,
+    pub(in crate::wheel) slots: Vec<(u64, SlotState)>,
 }
 
 impl Snapshot {
@@ -172,7 +69,7 @@ impl Snapshot {
 
 /// Calls `visit` with each slot of the snapshot `revision`, once its head satisfies `accept`; near
 /// slots first.
-pub(super) fn load(
+pub(in crate::wheel) fn load(
     directory: &dyn Directory,
     revision: u64,
     accept: impl FnOnce(&Head) -> Result<(), DamageKind>,
@@ -211,7 +108,7 @@ pub(super) fn load(
 }
 
 /// The revisions of all snapshots in `directory`, newest first.
-pub(super) fn list(directory: &dyn Directory) -> Result<Vec<u64>, DiskError> {
+pub(in crate::wheel) fn list(directory: &dyn Directory) -> Result<Vec<u64>, DiskError> {
     let names = directory.list()?;
     let revisions = names.iter().filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok());
     let mut revisions: Vec<u64> = revisions.collect();
@@ -219,17 +116,20 @@ pub(super) fn list(directory: &dyn Directory) -> Result<Vec<u64>, DiskError> {
     Ok(revisions)
 }
 
-pub(super) fn remove(directory: &dyn Directory, revision: u64) -> Result<(), DiskError> {
+pub(in crate::wheel) fn remove(directory: &dyn Directory, revision: u64) -> Result<(), DiskError> {
     directory.remove(&name_of(revision))
 }
 
-pub(super) fn name_of(revision: u64) -> String {
+pub(in crate::wheel) fn name_of(revision: u64) -> String {
     format!("{PREFIX}{revision:020}")
 }
 
 /// Removes the snapshots that a checkpoint of `revision` will not need: all that are older than the
 /// two newest it can use.
-pub(super) fn remove_older(directory: &dyn Directory, revision: u64) -> Result<(), DiskError> {
+pub(in crate::wheel) fn remove_older(
+    directory: &dyn Directory,
+    revision: u64,
+) -> Result<(), DiskError> {
     let usable = list(directory)?.into_iter().filter(|found| *found <= revision);
     // Not synced: one that comes back is older than those that stand, and is removed again.
     usable.skip(KEPT).try_for_each(|found| remove(directory, found))
@@ -241,22 +141,19 @@ mod tests {
     use crate::disk::sim::SimDisk;
     use crate::position::Position;
 
-    fn head(revision: u64, near_count: u64, far_count: u64) -> Head {
-        Head {
+    fn sample(revision: u64, slots: u64) -> Snapshot {
+        let at = |bytes| Position::new(bytes).expect("not zero");
+        let slot = |n| (n, SlotState { first: at(n + 1), last: at(n + 2), count: 1 });
+        let head = Head {
             revision,
             near_length: 2,
             far_length: 3,
             read_time: 4,
             far_boundary: 5,
-            near_count,
-            far_count,
-        }
-    }
-
-    fn sample(revision: u64, slots: u64) -> Snapshot {
-        let at = |bytes| Position::new(bytes).expect("not zero");
-        let slot = |n| (n, SlotState { first: at(n + 1), last: at(n + 2), count: 1 });
-        Snapshot { head: head(revision, slots - 1, 1), slots: (0..slots).map(slot).collect() }
+            near_count: slots - 1,
+            far_count: 1,
+        };
+        Snapshot { head, slots: (0..slots).map(slot).collect() }
     }
 
     fn read(disk: &SimDisk, revision: u64) -> Result<Snapshot, DamageKind> {
@@ -272,19 +169,6 @@ mod tests {
             },
         )?;
         Ok(Snapshot { head, slots })
-    }
-
-    #[test]
-    fn the_bytes_of_the_head_are_those_of_version_1() {
-        let mut golden = [0; SLOTS];
-        golden[..8].copy_from_slice(b"HoroSnap");
-        golden[8] = 1;
-        golden[12..16].copy_from_slice(&[0xF6, 0x25, 0xA9, 0xE3]);
-        for number in 1..=7_u8 {
-            golden[8 + 8 * usize::from(number)] = number;
-        }
-        assert_eq!(head(1, 6, 7).encode(), golden);
-        assert_eq!(Head::decode(&golden), Ok(head(1, 6, 7)));
     }
 
     #[test]
