@@ -243,9 +243,19 @@ impl ConsumeQueue {
 
     fn create(&self, extent: Extent) -> Result<(), QueueError> {
         let name = self.file_name(extent);
-        let file = match self.directory.create(&name, extent.units * UNIT_LENGTH as u64) {
-            // Left over from before a restart: nothing in it is trusted, its room is.
-            Err(error) if error.is_already_exists() => self.directory.open(&name)?,
+        let length = extent.units * UNIT_LENGTH as u64;
+        let file = match self.directory.create(&name, length) {
+            Err(error) if error.is_already_exists() => {
+                // Left over from before a restart: nothing in it is trusted, its room is. A crash
+                // while it was made may have cost it that too.
+                let left = self.directory.open(&name)?;
+                if left.length() == length {
+                    left
+                } else {
+                    self.directory.remove(&name)?;
+                    self.directory.create(&name, length)?
+                }
+            }
             created => created?,
         };
         self.add(file, extent)

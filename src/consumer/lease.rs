@@ -165,7 +165,9 @@ impl QueueLeases {
         if progress.is_acked(queue_offset) {
             return Standing::Acked;
         }
-        if earlier_life && queue_offset >= self.cursor {
+        // A lease of an earlier life that was extended in this one, and ran out, is readable again.
+        let came_back = self.ready.contains_key(&queue_offset);
+        if earlier_life && queue_offset >= self.cursor && !came_back {
             return Standing::Held;
         }
         Standing::Void
@@ -318,6 +320,21 @@ mod tests {
         assert_eq!(standing(&mut bench), Standing::Held);
         bench.grant(1, 1);
         assert_eq!(standing(&mut bench), Standing::Void);
+    }
+
+    #[test]
+    fn a_handle_of_an_earlier_life_that_was_extended_ends_with_its_lease() {
+        // Found by the simulation (seed 225): the ack was told to hold, and the message came again.
+        let mut bench = Bench::new();
+        bench.numbers = LeaseNumber::first_of(2);
+        let old = LeaseNumber(LeaseNumber::first_of(1).0 + 7);
+        bench.leases.extend(0, old, 1, SECOND);
+        bench.leases.expiring(0);
+        bench.leases.expired(0);
+        let standing = bench.leases.standing(0, old, true, &bench.progress, Duration::from_secs(2));
+        assert_eq!(standing, Standing::Void);
+        assert_eq!(bench.grant(2, 2), [(0, 2), (1, 1)]);
+        assert_eq!(bench.grant(2, 2), []);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use horolog::consumer::Received;
 
 /// What a caller knows of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     /// Not asked.
     Nothing,
     /// Asked, and no answer came: either way is right.
@@ -19,7 +19,7 @@ pub enum Told {
 }
 
 #[derive(Debug)]
-pub struct Message {
+pub(crate) struct Message {
     pub number: u64,
     pub topic: usize,
     /// `None` was put for now.
@@ -34,7 +34,7 @@ pub struct Message {
 }
 
 #[derive(Debug, Default)]
-pub struct Model {
+pub(crate) struct Model {
     pub messages: Vec<Message>,
     /// (group, message): told that the ack holds.
     pub acked: BTreeSet<(usize, u64)>,
@@ -46,7 +46,7 @@ pub struct Model {
     places: BTreeMap<(usize, u16, u64), u64>,
 }
 
-pub type Checked = Result<(), String>;
+pub(crate) type Checked = Result<(), String>;
 
 macro_rules! ensure {
     ($condition:expr, $($message:tt)*) => {
@@ -58,16 +58,17 @@ macro_rules! ensure {
 pub(crate) use ensure;
 
 impl Model {
-    pub fn message(&mut self, number: u64) -> &mut Message {
+    pub(crate) fn message(&mut self, number: u64) -> &mut Message {
         &mut self.messages[usize::try_from(number).expect("numbers are counted in memory")]
     }
 
     /// A consumer was handed a message.
-    pub fn received(
+    pub(crate) fn received(
         &mut self,
         group: usize,
         topic: usize,
         received: &Received,
+        highest_wall: u64,
     ) -> Result<u64, String> {
         let text = std::str::from_utf8(&received.body).map_err(|error| error.to_string())?;
         let number: u64 = text.parse().map_err(|_| format!("a body nobody sent: {text:?}"))?;
@@ -77,7 +78,11 @@ impl Model {
         );
         let place = (topic, received.queue, received.queue_offset);
         let acked = self.acked.contains(&(group, number));
-        ensure!(!acked, "message {number} was acked by group {group} and handed to it again");
+        ensure!(
+            !acked,
+            "message {number} was acked by group {group} and handed to it again: {received:?}, {:?}",
+            self.message(number)
+        );
         let before = self.attempts.insert((group, number), received.attempt).unwrap_or(0);
         ensure!(
             received.attempt >= before.max(1),
@@ -112,6 +117,10 @@ impl Model {
                     "message {number} names another deadline"
                 );
                 ensure!(
+                    deadline <= highest_wall,
+                    "message {number} is due at {deadline}, and no clock has shown that yet"
+                );
+                ensure!(
                     fired.is_some_and(|fired| fired >= deadline),
                     "message {number} is due at {deadline} and fired early, at {fired:?}"
                 );
@@ -121,7 +130,7 @@ impl Model {
     }
 
     /// Nothing that was acked, and no place, is promised any more.
-    pub fn forget_progress(&mut self) {
+    pub(crate) fn forget_progress(&mut self) {
         self.acked.clear();
         self.attempts.clear();
         self.places.clear();
@@ -131,7 +140,7 @@ impl Model {
     }
 
     /// What a group that read everything from the start must have seen.
-    pub fn check_all_seen(&self, seen: &BTreeSet<u64>) -> Checked {
+    pub(crate) fn check_all_seen(&self, seen: &BTreeSet<u64>) -> Checked {
         for message in &self.messages {
             let number = message.number;
             let there = seen.contains(&number);
@@ -154,7 +163,7 @@ impl Model {
     }
 
     /// How many messages wait at `now`, as (at least, at most): what is unknown may count or not.
-    pub fn unsettled(&self) -> (u64, u64) {
+    pub(crate) fn unsettled(&self) -> (u64, u64) {
         let mut bounds = (0, 0);
         for message in self.messages.iter().filter(|message| message.deadline.is_some()) {
             if message.accepted == Told::Nothing || message.cancelled == Told::Yes {

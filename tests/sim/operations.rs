@@ -12,7 +12,8 @@ use crate::world::{GROUPS, Held, Open, TOPICS, World};
 const DERIVED: [&str; 5] = ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"];
 
 impl World {
-    pub fn operation(&mut self) -> Checked {
+    pub(crate) fn operation(&mut self) -> Checked {
+        self.highest_wall = self.highest_wall.max(self.wall());
         match self.random.below(1000) {
             0..220 => self.put(),
             220..300 => self.cancel(),
@@ -128,7 +129,7 @@ impl World {
         Ok(())
     }
 
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         group: usize,
         topic: usize,
@@ -150,8 +151,12 @@ impl World {
             return Ok(Vec::new());
         }
         let mut held = Vec::new();
+        let highest = self.highest_wall;
         for received in leased.take() {
-            let number = self.model.received(group, topic, &received)?;
+            let number = self.model.received(group, topic, &received, highest)?;
+            let ahead = received.deliver_at.since(received.born_at);
+            // Farther than two far slots ahead it must have been filed far, and filed again.
+            self.coverage.refiled += u64::from(ahead > 128_000);
             if received.attempt > 1 {
                 self.coverage.leases_expired += 1;
             }
@@ -268,17 +273,24 @@ impl World {
         if self.random.once_in(2) {
             // In the midst of whatever the disk is asked for next.
             self.disk.cut_after(1 + self.random.below(12));
-            self.coverage.failed_syncs += 1;
-            let crashes = self.coverage.crashes;
+            let lives = self.lives();
             for _ in 0..200 {
                 let index = self.index(self.stages.len());
                 self.step(index)?;
-                if self.coverage.crashes > crashes {
+                if self.lives() > lives {
                     return Ok(());
                 }
             }
         }
-        self.fall()
+        self.stop();
+        self.disk.crash(&mut self.random);
+        self.forget_promises_of_async();
+        self.coverage.crashes += 1;
+        self.start()
+    }
+
+    fn lives(&self) -> u64 {
+        self.coverage.crashes + self.coverage.kills
     }
 
     fn kill(&mut self) -> Checked {
@@ -303,10 +315,10 @@ impl World {
         self.stop();
         self.disk.kill();
         match self.random.below(3) {
-            0 => DERIVED.iter().for_each(|name| self.disk.remove_tree(name)),
+            0 => DERIVED.iter().for_each(|name| self.lose(name)),
             1 => {
                 let name = DERIVED[self.index(DERIVED.len())];
-                self.disk.remove_tree(name);
+                self.lose(name);
             }
             _ => {
                 let files: Vec<_> = self
@@ -317,7 +329,7 @@ impl World {
                     .collect();
                 if !files.is_empty() {
                     let path = files[self.index(files.len())].clone();
-                    self.disk.remove_tree(&path);
+                    self.lose(&path);
                 }
             }
         }

@@ -16,8 +16,8 @@ use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::model::{Checked, Model, Told, ensure};
 
-pub const TOPICS: usize = 3;
-pub const GROUPS: usize = 2;
+pub(crate) const TOPICS: usize = 3;
+pub(crate) const GROUPS: usize = 2;
 /// The wheel of the simulation turns in 256 seconds, so that every bound is met often: far slots
 /// of 64 s, 3 days of them.
 const WHEEL: timerlog::Config = timerlog::Config {
@@ -31,7 +31,7 @@ const START: u64 = 1_790_000_000_000;
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     pub puts: u64,
     pub fired: u64,
     pub cancelled: u64,
@@ -72,7 +72,7 @@ impl Coverage {
         ]
     }
 
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.puts += other.puts;
         self.fired += other.fired;
         self.cancelled += other.cancelled;
@@ -91,7 +91,7 @@ impl Coverage {
         self.refiled += other.refiled;
     }
 
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         for (what, count) in self.fields() {
             assert!(count > 0, "in none of these runs: {what}");
         }
@@ -99,14 +99,14 @@ impl Coverage {
 }
 
 #[derive(Debug)]
-pub struct Ended {
+pub(crate) struct Ended {
     pub coverage: Coverage,
     pub fingerprint: u64,
 }
 
 /// A question whose answer waits for the disk.
 #[derive(Debug)]
-pub enum Open {
+pub(crate) enum Open {
     Put { number: u64 },
     Cancelled { number: u64 },
     ToldDelivered { number: u64 },
@@ -115,14 +115,14 @@ pub enum Open {
 
 /// A receipt handle that a consumer holds.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub(crate) struct Held {
     pub group: usize,
     pub number: u64,
     pub handle: String,
 }
 
 #[derive(Debug, Default)]
-pub struct Fired {
+pub(crate) struct Fired {
     count: AtomicU64,
     steps_forward: AtomicU64,
     steps_back: AtomicU64,
@@ -148,7 +148,7 @@ impl FlushObserver for NoFlushes {
     fn flushed(&self, _records: u64, _bytes: u64, _took: Duration) {}
 }
 
-pub struct World {
+pub(crate) struct World {
     pub random: Random,
     pub disk: SimDisk,
     pub clock: Arc<ManualClock>,
@@ -160,10 +160,13 @@ pub struct World {
     pub coverage: Coverage,
     observer: Arc<Fired>,
     mode: FlushMode,
+    faults: u64,
+    /// The latest that the wall clock has shown.
+    pub(crate) highest_wall: u64,
 }
 
 impl World {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mode = match random.once_in(4) {
             // In async mode an answer promises less: only the end of the process is survived.
@@ -182,10 +185,12 @@ impl World {
             coverage: Coverage::default(),
             observer: Arc::default(),
             mode,
+            faults: 0,
+            highest_wall: START,
         }
     }
 
-    pub fn run(mut self, operations: usize) -> Result<Ended, String> {
+    pub(crate) fn run(mut self, operations: usize) -> Result<Ended, String> {
         self.start()?;
         for index in 0..operations {
             self.operation().map_err(|violation| format!("operation {index}: {violation}"))?;
@@ -198,24 +203,42 @@ impl World {
         Ok(Ended { coverage: self.coverage, fingerprint: self.disk.fingerprint() })
     }
 
-    pub fn wall(&self) -> u64 {
+    pub(crate) fn wall(&self) -> u64 {
         self.clock.now().wall.as_millis()
     }
 
-    pub fn topic(&self, index: usize) -> TopicName {
+    pub(crate) fn topic(&self, index: usize) -> TopicName {
         TopicName::writable(&format!("topic-{index}")).expect("a good name")
     }
 
-    pub fn group(&self, index: usize) -> GroupName {
+    pub(crate) fn group(&self, index: usize) -> GroupName {
         GroupName::writable(&format!("group-{index}")).expect("a good name")
     }
 
-    pub fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Engine {
         self.engine.as_ref().expect("the engine runs between operations")
     }
 
-    /// Starts the engine on what the disk has.
-    pub fn start(&mut self) -> Checked {
+    /// Starts the engine on what the disk has; again, if the disk fails meanwhile.
+    pub(crate) fn start(&mut self) -> Checked {
+        for _ in 0..10 {
+            match self.try_start() {
+                Err(_) if self.disk_failed() => {
+                    self.end_of_life();
+                }
+                started => return started,
+            }
+        }
+        Err("ten starts failed".to_owned())
+    }
+
+    /// Whether a planned fault has struck since it was last asked.
+    fn disk_failed(&mut self) -> bool {
+        let faults = self.disk.counters().faults;
+        std::mem::replace(&mut self.faults, faults) != faults || self.disk.is_cut()
+    }
+
+    fn try_start(&mut self) -> Checked {
         let settings = Settings {
             store: store::Settings {
                 flush: self.mode,
@@ -249,7 +272,7 @@ impl World {
     }
 
     /// The process is gone: what was not answered never will be.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.hear_answers();
         for (_, open) in std::mem::take(&mut self.open) {
             self.coverage.unknown += 1;
@@ -274,7 +297,7 @@ impl World {
     }
 
     /// In async mode a power cut may take back what was answered: then nothing was promised.
-    pub fn forget_promises_of_async(&mut self) {
+    pub(crate) fn forget_promises_of_async(&mut self) {
         if self.mode == FlushMode::Sync {
             return;
         }
@@ -290,7 +313,7 @@ impl World {
         self.model.forget_progress();
     }
 
-    pub fn hear_answers(&mut self) {
+    pub(crate) fn hear_answers(&mut self) {
         let mut left = Vec::new();
         for (receipt, open) in std::mem::take(&mut self.open) {
             match (receipt.outcome(), open) {
@@ -316,13 +339,14 @@ impl World {
     }
 
     /// Steps one stage. `false` when it had nothing to do. A stage that fails ends the process.
-    pub fn step(&mut self, index: usize) -> Result<bool, String> {
+    pub(crate) fn step(&mut self, index: usize) -> Result<bool, String> {
         let now = self.clock.now();
+        self.highest_wall = self.highest_wall.max(now.wall.as_millis());
         match self.stages[index].step(now) {
             Ok(Progress::Worked) => Ok(true),
             Ok(Progress::Idle | Progress::IdleUntil(_)) => Ok(false),
             Err(error) => {
-                ensure!(self.coverage.failed_syncs > 0, "a stage failed of itself: {error}");
+                ensure!(self.disk_failed(), "a stage failed of itself: {error}");
                 self.fall()?;
                 Ok(true)
             }
@@ -330,7 +354,7 @@ impl World {
     }
 
     /// Steps all stages until none has anything to do.
-    pub fn settle(&mut self) -> Checked {
+    pub(crate) fn settle(&mut self) -> Checked {
         for _ in 0..100_000 {
             let mut worked = false;
             for index in 0..self.stages.len() {
@@ -344,13 +368,23 @@ impl World {
         Err("the stages do not come to rest".to_owned())
     }
 
-    /// The process dies of a failed disk; then the power goes too, as the kernel has dropped pages.
-    pub fn fall(&mut self) -> Checked {
+    /// The process dies of a failed disk. The page cache may show what the disk lacks, or the power
+    /// goes too.
+    pub(crate) fn fall(&mut self) -> Checked {
         self.stop();
-        self.disk.crash(&mut self.random);
-        self.forget_promises_of_async();
-        self.coverage.crashes += 1;
+        self.end_of_life();
         self.start()
+    }
+
+    fn end_of_life(&mut self) {
+        if self.random.once_in(2) {
+            self.disk.kill();
+            self.coverage.kills += 1;
+        } else {
+            self.disk.crash(&mut self.random);
+            self.forget_promises_of_async();
+            self.coverage.crashes += 1;
+        }
     }
 
     /// Reads everything from the start as a group of its own, and holds it against the model.
@@ -363,6 +397,7 @@ impl World {
         // Past every deadline, in steps that are no jump, until nothing waits.
         for _ in 0..200 {
             self.clock.advance(3_000_000);
+            self.highest_wall = self.highest_wall.max(self.wall());
             self.settle()?;
         }
         ensure!(self.engine().store.pending() == 0, "{} still wait", self.engine().store.pending());
@@ -379,7 +414,7 @@ impl World {
         self.stop();
         self.disk.kill();
         for derived in ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"] {
-            self.disk.remove_tree(derived);
+            self.lose(derived);
         }
         self.start()?;
         self.settle()?;
@@ -387,6 +422,15 @@ impl World {
         let again = self.read_all(GROUPS + 1)?;
         ensure!(again == *seen, "a rebuild shows {} messages, not {}", again.len(), seen.len());
         Ok(())
+    }
+
+    /// Deletes what lies at `path`, if anything does.
+    pub(crate) fn lose(&mut self, path: &str) {
+        let there = self.disk.files();
+        let below = |file: &String| file == path || file.starts_with(&format!("{path}/"));
+        if there.iter().any(below) {
+            self.disk.remove_tree(path);
+        }
     }
 
     fn read_all(&mut self, group: usize) -> Result<BTreeSet<u64>, String> {
@@ -404,7 +448,7 @@ impl World {
     }
 
     /// At rest, the counts are what the model says.
-    pub fn check_counts(&self) -> Checked {
+    pub(crate) fn check_counts(&self) -> Checked {
         let counts = self.engine().store.counts();
         let (least, most) = self.model.unsettled();
         let waiting = counts.pending() + counts.fired;

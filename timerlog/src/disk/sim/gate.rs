@@ -20,6 +20,8 @@ pub struct Counters {
     pub removes: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
+    /// Ordered errors that have struck, and power cuts that were counted down to.
+    pub faults: u64,
 }
 
 /// Is told of every call before it is made, with the path it is about.
@@ -106,6 +108,7 @@ impl Gate {
         {
             *left -= 1;
             if *left == 0 {
+                self.counters.faults += 1;
                 return Err(Refusal::PowerOff);
             }
         }
@@ -117,6 +120,7 @@ impl Gate {
             plan.nth -= 1;
         }
         let due = self.plans.iter().position(|plan| plan.nth == 0)?;
+        self.counters.faults += 1;
         Some(self.plans.remove(due).kind)
     }
 
