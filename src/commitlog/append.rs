@@ -15,10 +15,10 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 
 use super::completion::{Completion, Receipt};
-use super::group::{GROUP_HEADER, GroupKind, MAX_GROUP};
+use super::group::{GROUP_HEADER, GroupKind, MAX_GROUP, RecordsHash};
 use super::settled::{Outcome, Settled};
 use crate::message::offset::Offset;
-use crate::message::record::{Encoded, Magic};
+use crate::message::record::{Encoded, Magic, sealed_crcs};
 use crate::stage::Signal;
 use timerlog::planted::{self, Fault};
 use timerlog::segment::RowError;
@@ -53,6 +53,7 @@ pub(super) struct Group {
     /// The header's place, still zero, and the records.
     pub(super) bytes: Vec<u8>,
     pub(super) count: u32,
+    pub(super) hash: RecordsHash,
     pub(super) kind: GroupKind,
     /// From `base` to the next group's base.
     pub(super) length: u64,
@@ -209,6 +210,7 @@ impl Group {
             base,
             bytes,
             count: 0,
+            hash: RecordsHash::default(),
             kind: GroupKind::Records,
             length: GROUP_HEADER as u64,
             completion: Arc::default(),
@@ -271,6 +273,7 @@ impl<'a> Turn<'a> {
         let group = &mut self.appender.open;
         let offset = group.end();
         let bytes = record.seal(offset, magic);
+        group.hash.add(sealed_crcs(bytes));
         group.bytes.extend_from_slice(bytes);
         group.length += bytes.len() as u64;
         group.count += 1;

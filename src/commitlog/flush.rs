@@ -6,11 +6,10 @@ use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 
 use super::append::{Appender, Group};
-use super::group::{GroupHeader, GroupKind, RecordsHash};
+use super::group::{GroupHeader, GroupKind};
 use super::{Durability, FlushMode, Secrets, Watermarks};
 use crate::clock::Now;
 use crate::message::offset::Offset;
-use crate::message::record::Header;
 use timerlog::segment::{Row, RowError};
 
 /// What one flush did.
@@ -176,25 +175,12 @@ impl Flusher {
             count: group.count,
             closed_at: now.wall,
             kind: group.kind,
-            records_hash: self.records_hash(group),
+            records_hash: group.hash.finish(),
         };
         let bytes = header.encode(self.secrets.group);
         group.bytes[..bytes.len()].copy_from_slice(&bytes);
         self.next_number += 1;
         self.previous_hash = header.hash(self.secrets.group);
-    }
-
-    fn records_hash(&self, group: &Group) -> u128 {
-        let mut hash = RecordsHash::default();
-        let mut at = super::group::GROUP_HEADER;
-        while at < group.bytes.len() {
-            let offset = group.base.plus(at as u64);
-            let header = Header::check(&group.bytes[at..], offset, self.secrets.record)
-                .expect("the appender sealed this record in this buffer");
-            hash.add(header.crcs());
-            at += header.padded_length();
-        }
-        hash.finish()
     }
 
     /// Keeps the segment after the current one ready before it is needed.

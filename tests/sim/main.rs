@@ -11,9 +11,12 @@
 //! HOROLOG_SIM_SEEDS=10000 cargo test --test sim many_seeds
 //! ```
 
+mod bench;
+mod deadlines;
 mod model;
 mod operations;
 mod planted;
+mod races;
 mod world;
 
 use world::{Ended, World};

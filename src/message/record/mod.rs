@@ -241,6 +241,13 @@ impl Encoded {
     }
 }
 
+/// The crcs of a record that was sealed just now: what [`Header::crcs`] will read.
+pub fn sealed_crcs(bytes: &[u8]) -> [u8; 8] {
+    let mut both = [0; 8];
+    both.copy_from_slice(&bytes[HEADER_CRC..OWN_OFFSET]);
+    both
+}
+
 /// A record's header, checked with its head against the header crc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -325,7 +332,7 @@ impl Header {
         round_up(self.length())
     }
 
-    /// Both crcs, the record's part in its group's hash.
+    /// Both crcs as they stand in the record: its part in its group's hash.
     pub fn crcs(&self) -> [u8; 8] {
         let mut both = [0; 8];
         both[..4].copy_from_slice(&self.header_crc.to_le_bytes());

@@ -1,0 +1,116 @@
+//! An engine at rest between calls: for tests that say themselves what happens next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use horolog::clock::{Clock, ManualClock, Timestamp};
+use horolog::commitlog::FlushMode;
+use horolog::consumer::Received;
+use horolog::engine::{Engine, Settings};
+use horolog::message::{Attributes, GroupName, Moment, NewMessage, TopicName};
+use horolog::producer::{self, PutAnswer, PutSettings};
+use horolog::stage::{Progress, Stage};
+use horolog::store::flush::FlushObserver;
+use horolog::{store, timer};
+use timerlog::disk::sim::SimDisk;
+
+pub(crate) const START: u64 = 1_790_000_000_000;
+
+pub(crate) struct Bench {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) engine: Engine,
+    pub(crate) stages: Vec<Box<dyn Stage>>,
+}
+
+struct Quiet;
+
+impl FlushObserver for Quiet {
+    fn flushed(&self, _records: u64, _bytes: u64, _took: Duration) {}
+}
+
+impl timer::Observer for Quiet {
+    fn fired(&self, _count: u64, _late_ms: u64) {}
+    fn clock_stepped(&self, _step: timer::ClockStep) {}
+}
+
+impl Bench {
+    /// An engine with the measures that ship, on an empty disk.
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
+        Self::open(&SimDisk::new(1), clock)
+    }
+
+    pub(crate) fn open(disk: &SimDisk, clock: Arc<ManualClock>) -> Self {
+        let settings = Settings {
+            store: store::Settings {
+                flush: FlushMode::Sync,
+                segment_size: 16 << 20,
+                key: [7; 32],
+                holder: "a test".to_owned(),
+            },
+            timer: timer::Settings::default(),
+            checkpoint_interval: Duration::from_secs(30),
+            seed: 1,
+        };
+        let shared = Arc::clone(&clock) as Arc<dyn Clock>;
+        let opened = Engine::open(
+            &disk.root(),
+            &settings,
+            shared,
+            Box::new(Quiet),
+            Arc::new(Quiet),
+            clock.now(),
+        );
+        let opened = opened.expect("the engine opens");
+        Self { clock, engine: opened.engine, stages: opened.stages.0 }
+    }
+
+    pub(crate) fn wall(&self) -> u64 {
+        self.clock.now().wall.as_millis()
+    }
+
+    pub(crate) fn put(&self, moment: Moment, body: &str) -> PutAnswer {
+        let message =
+            NewMessage { moment, attributes: Attributes::default(), body: body.to_owned().into() };
+        let settings = PutSettings { queues_of_new_topic: Some(4) };
+        let now = self.clock.now().wall;
+        let nonce = self.engine.nonce();
+        let topic = TopicName::writable("orders").expect("a good name");
+        let decided = producer::put(&self.engine.store, settings, &topic, message, nonce, now);
+        decided.expect("the log has room").answer
+    }
+
+    /// The id that the client got for a put.
+    pub(crate) fn id(&self, answer: &PutAnswer) -> String {
+        self.engine.store.ids().message_id(answer.offset, answer.nonce)
+    }
+
+    pub(crate) fn step(&mut self, index: usize) -> bool {
+        let now = self.clock.now();
+        self.stages[index].step(now).expect("no stage fails") == Progress::Worked
+    }
+
+    /// Steps all stages until none has anything to do.
+    pub(crate) fn settle(&mut self) {
+        while (0..self.stages.len()).fold(false, |worked, index| self.step(index) || worked) {}
+    }
+
+    /// All that the group can read now.
+    pub(crate) fn read(&self, group: &str) -> Vec<Received> {
+        let now = self.clock.now();
+        let group = GroupName::writable(group).expect("a good name");
+        let topic = TopicName::writable("orders").expect("a good name");
+        let Some(topic) = self.engine.store.topic(&topic) else { return Vec::new() };
+        let group = self.engine.store.group_or_make(&group, 30_000, now.wall).expect("room");
+        let lease = Duration::from_secs(3600);
+        let mut all = Vec::new();
+        loop {
+            let leased = self.engine.consumers.receive(&group, &topic, 256, lease, now);
+            let received = leased.expect("the log can be read").take();
+            if received.is_empty() {
+                return all;
+            }
+            all.extend(received);
+        }
+    }
+}
