@@ -23,6 +23,7 @@ use tower::Service as _;
 use super::Api;
 use super::head::{Framing, Notes, Watched};
 use super::limits::{HEADER_TIMEOUT, MAX_HEADER_BYTES};
+use super::linger::Lingering;
 use super::problem::Problem;
 use crate::metrics::Route;
 
@@ -166,7 +167,7 @@ async fn serve(
         tracing::debug!(%error, "a connection was gone at once");
         return;
     }
-    let (stream, notes) = Watched::new(stream);
+    let (stream, notes) = Watched::new(Lingering::new(stream));
     let answer = service_fn(move |request| {
         let (mut router, api, notes) = (router.clone(), api.clone(), notes.clone());
         async move {
