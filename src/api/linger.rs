@@ -3,14 +3,18 @@
 //! When a body is refused half way, the client is still sending. A socket that is closed with bytes
 //! unread resets the connection, and the reset overtakes the answer: the client sees a broken pipe
 //! instead of its 413. So after the last answer the server says that it is done, and then reads and
-//! drops what still comes, for a while.
+//! drops what still comes, for a while. Only a refusal can come before its request has ended, so
+//! only after one is this done; an idle connection is closed at once.
 
 use std::future::Pending;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Timeout, timeout};
 
@@ -20,17 +24,34 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How much is dropped at a time.
 const PIECE: usize = 4096;
 
-/// A connection whose shutdown waits for the other side to end, too.
+/// What became of the last request on a connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastAnswer(Arc<AtomicBool>);
+
+impl LastAnswer {
+    pub(super) fn was(&self, status: StatusCode) {
+        let refused = status.is_client_error() || status.is_server_error();
+        self.0.store(refused, Ordering::Relaxed);
+    }
+
+    fn was_refusal(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A connection whose shutdown after a refusal waits for the other side to end, too.
 #[derive(Debug)]
 pub(super) struct Lingering<S> {
     stream: S,
+    last: LastAnswer,
     /// Set once our side is shut down.
     until: Option<Pin<Box<Timeout<Pending<()>>>>>,
 }
 
 impl<S> Lingering<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, until: None }
+    pub(super) fn new(stream: S) -> (Self, LastAnswer) {
+        let last = LastAnswer::default();
+        (Self { stream, last: last.clone(), until: None }, last)
     }
 }
 
@@ -91,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
         if this.until.is_none() {
             ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
         }
-        this.poll_drop_input(context)
+        if this.last.was_refusal() { this.poll_drop_input(context) } else { Poll::Ready(Ok(())) }
     }
 }
 
@@ -102,10 +123,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_shutdown_reads_what_the_other_side_still_sends() {
+    async fn after_a_refusal_what_the_other_side_still_sends_is_read() {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut ours = Lingering::new(ours);
+        let (mut ours, last) = Lingering::new(ours);
         let closing = async {
+            last.was(StatusCode::PAYLOAD_TOO_LARGE);
             ours.write_all(b"refused").await.unwrap();
             ours.shutdown().await.unwrap();
         };
@@ -117,5 +139,14 @@ mod tests {
             drop(theirs);
         };
         tokio::join!(closing, sending);
+    }
+
+    #[tokio::test]
+    async fn otherwise_the_other_side_need_not_end() {
+        let (ours, theirs) = tokio::io::duplex(16);
+        let (mut ours, last) = Lingering::new(ours);
+        last.was(StatusCode::CREATED);
+        ours.shutdown().await.unwrap();
+        drop(theirs);
     }
 }
