@@ -28,7 +28,8 @@ const TIDY_INTERVAL: Duration = Duration::from_secs(5);
 pub struct World {
     pub directory: Arc<dyn Directory>,
     pub clock: Arc<dyn Clock>,
-    pub seed: u64,
+    /// 32 bytes that nobody can guess.
+    pub random: [u8; 32],
 }
 
 /// Why a server did not start.
@@ -139,8 +140,8 @@ async fn open(
     world: World,
     metrics: Arc<Metrics>,
 ) -> Result<(Service, ServiceHandle), OpenError> {
-    let World { directory, clock, seed } = world;
-    let open = move || Service::open(config, directory, clock, metrics, seed);
+    let World { directory, clock, random } = world;
+    let open = move || Service::open(&config, &directory, clock, metrics, &random);
     tokio::task::spawn_blocking(open).await.expect("opening does not panic and is not aborted")
 }
 

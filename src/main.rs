@@ -85,12 +85,12 @@ fn demo(args: &DemoArgs) -> Result<Exit, Failure> {
     let failed = |message| Failure { exit: Exit::Broken, message };
     start_logging(LogFormat::Text, tracing::Level::WARN);
     let runtime = runtime(2)?;
-    let seed = seed()?;
+    let random = random()?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| failed(error.to_string()))?;
         let mut output = io::stdout();
         tokio::select! {
-            verdict = demo::run(args.orders, Arc::new(SystemClock::new()), seed, &mut output) => {
+            verdict = demo::run(args.orders, Arc::new(SystemClock::new()), random, &mut output) => {
                 verdict.map_err(|error| failed(error.to_string()))
             }
             signal = signals.next() => Err(failed(format!("ended by {signal}"))),
@@ -149,17 +149,21 @@ fn read_settings(path: &Path) -> Result<Given, String> {
 fn world(data_dir: &Path) -> Result<World, Failure> {
     let refused = |message| Failure { exit: Exit::DataDirectory, message };
     let directory = OsDirectory::open(data_dir).map_err(|error| refused(error.to_string()))?;
-    Ok(World { directory: Arc::new(directory), clock: Arc::new(SystemClock::new()), seed: seed()? })
+    Ok(World {
+        directory: Arc::new(directory),
+        clock: Arc::new(SystemClock::new()),
+        random: random()?,
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that asks for randomness")]
-fn seed() -> Result<u64, Failure> {
-    let mut bytes = [0; 8];
+fn random() -> Result<[u8; 32], Failure> {
+    let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| Failure {
         exit: Exit::Settings,
         message: format!("the operating system has no randomness: {error}"),
     })?;
-    Ok(u64::from_le_bytes(bytes))
+    Ok(bytes)
 }
 
 fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {

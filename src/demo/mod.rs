@@ -84,12 +84,13 @@ impl Stage {
 pub async fn run(
     orders: usize,
     clock: Arc<dyn Clock>,
-    seed: u64,
+    random: [u8; 32],
     output: &mut impl io::Write,
 ) -> Result<Verdict, DemoError> {
+    let seed = crate::message::record::read_u64(&random, 0);
     let scratch = Scratch::make(seed)?;
     let given = Given { listen: Some("127.0.0.1:0".to_owned()), ..Given::default() };
-    let world = World { directory: scratch.directory(), clock: Arc::clone(&clock), seed };
+    let world = World { directory: scratch.directory(), clock: Arc::clone(&clock), random };
     let app = App::start(&Config::new(&given)?, world).await?;
     writeln!(output, "A server of its own on http://{}, data in {scratch}", app.address())?;
     writeln!(

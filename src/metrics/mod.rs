@@ -94,10 +94,11 @@ impl Metrics {
         self.accepted.increment(count);
     }
 
-    /// One timed message became readable, so long after its moment.
-    pub fn fired(&self, lateness_ms: u64) {
-        self.fired.increment(1);
-        self.lateness.record(Duration::from_millis(lateness_ms));
+    /// Timed messages became readable, so long after their moment.
+    pub fn fired(&self, count: u64, lateness_ms: u64) {
+        self.fired.increment(count);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        self.lateness.record_many(Duration::from_millis(lateness_ms), count);
     }
 
     /// Messages became readable before their moment, which must not happen.

@@ -22,6 +22,7 @@
 //! - Threads: `read_at`, `write_at` and `sync` may run at the same time on one file; writers of the
 //!   same range must exclude each other (one writer per file is the rule of the house).
 
+mod checks;
 mod error;
 mod mapped;
 mod os;
@@ -101,6 +102,15 @@ pub trait File: Debug + Send + Sync {
     ///
     /// When the range reaches past the end, or the disk fails.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError>;
+
+    /// The first offset from `offset` on where there may be anything but zeros; `None` when all that
+    /// follows is zeros. A hint that saves reading what was allocated and never written: `offset`
+    /// itself is always a right answer.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    fn next_data(&self, offset: u64) -> Result<Option<u64>, DiskError>;
 
     /// Writes all of `bytes` at `offset`.
     ///

@@ -1,0 +1,226 @@
+//! The flush: the only writer of the log's files.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
+
+use super::append::{Appender, Group};
+use super::group::{GroupHeader, GroupKind, RecordsHash};
+use super::{Durability, FlushMode, Secrets, Watermarks};
+use crate::clock::Now;
+use crate::message::offset::Offset;
+use crate::message::record::Header;
+use timerlog::segment::{Row, RowError};
+
+/// What one flush did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// Nothing was waiting. In `async` mode, what is written may wait for its sync still.
+    Nothing { sync_due_in_ms: Option<u64> },
+    /// So many groups, records and bytes were written.
+    Groups { groups: usize, records: u64, bytes: u64 },
+}
+
+#[derive(Debug)]
+pub(super) struct Flusher {
+    row: Row,
+    secrets: Secrets,
+    mode: FlushMode,
+    segment_size: u64,
+    incarnation: u64,
+    next_number: u64,
+    previous_hash: u128,
+    /// Since when there is something written and not synced.
+    unsynced_since: Option<Duration>,
+    failed: Option<RowError>,
+}
+
+/// Where the chain of groups goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChainEnd {
+    pub(super) next_number: u64,
+    pub(super) previous_hash: u128,
+    pub(super) incarnation: u64,
+}
+
+impl Flusher {
+    pub(super) fn new(
+        row: Row,
+        secrets: Secrets,
+        mode: FlushMode,
+        segment_size: u64,
+        chain: ChainEnd,
+    ) -> Self {
+        Self {
+            row,
+            secrets,
+            mode,
+            segment_size,
+            incarnation: chain.incarnation,
+            next_number: chain.next_number,
+            previous_hash: chain.previous_hash,
+            unsynced_since: None,
+            failed: None,
+        }
+    }
+
+    pub(super) fn flush(
+        &mut self,
+        appender: &Mutex<Appender>,
+        watermarks: &Watermarks,
+        now: Now,
+    ) -> Result<Flushed, RowError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let mut groups = appender.lock().take();
+        if groups.is_empty() {
+            return self.flush_nothing(appender, watermarks, now);
+        }
+        let written = self.write_all(groups.make_contiguous(), watermarks, now);
+        let outcome = written.and_then(|()| match self.mode {
+            FlushMode::Sync => self.row.flush(),
+            FlushMode::Async { .. } => Ok(()),
+        });
+        if let Err(error) = outcome {
+            groups.iter().for_each(|group| group.completion.finish(Durability::Failed));
+            return Err(self.fail(appender, error));
+        }
+        let end = groups.back().map_or(0, |group| group.end().get());
+        self.publish(watermarks, end, now);
+        let records = groups.iter().map(|group| u64::from(group.count)).sum();
+        let bytes = groups.iter().map(|group| group.bytes.len() as u64).sum();
+        let count = groups.len();
+        for group in &groups {
+            group.completion.finish(Durability::Durable);
+        }
+        appender.lock().give_back(bytes, groups.into_iter().map(|group| group.bytes));
+        self.prepare(appender, end)?;
+        Ok(Flushed::Groups { groups: count, records, bytes })
+    }
+
+    /// Syncs what `async` mode has written.
+    pub(super) fn sync(
+        &mut self,
+        appender: &Mutex<Appender>,
+        watermarks: &Watermarks,
+        _now: Now,
+    ) -> Result<(), RowError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.unsynced_since.take().is_some() {
+            if let Err(error) = self.row.flush() {
+                return Err(self.fail(appender, error));
+            }
+            watermarks.durable.store(self.row.length(), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn flush_nothing(
+        &mut self,
+        appender: &Mutex<Appender>,
+        watermarks: &Watermarks,
+        now: Now,
+    ) -> Result<Flushed, RowError> {
+        let mut sync_due_in_ms = None;
+        if let (Some(since), FlushMode::Async { interval_ms }) = (self.unsynced_since, self.mode) {
+            let waited = now.monotonic.saturating_sub(since).as_millis();
+            match u128::from(interval_ms).checked_sub(waited) {
+                Some(left) if left > 0 => sync_due_in_ms = u64::try_from(left).ok(),
+                _ => self.sync(appender, watermarks, now)?,
+            }
+        }
+        let end = self.row.length();
+        self.prepare(appender, end)?;
+        Ok(Flushed::Nothing { sync_due_in_ms })
+    }
+
+    fn publish(&mut self, watermarks: &Watermarks, end: u64, now: Now) {
+        if self.mode == FlushMode::Sync {
+            watermarks.durable.store(end, Ordering::Release);
+        } else {
+            self.unsynced_since.get_or_insert(now.monotonic);
+        }
+        watermarks.visible.store(end, Ordering::Release);
+    }
+
+    fn write_all(
+        &mut self,
+        groups: &mut [Group],
+        watermarks: &Watermarks,
+        now: Now,
+    ) -> Result<(), RowError> {
+        for group in groups {
+            assert_eq!(group.base.get(), self.row.length(), "groups follow each other");
+            self.finish(group, watermarks, now);
+            self.row.append(&group.bytes)?;
+            if group.kind == GroupKind::EndOfSegment {
+                self.row.skip_to_next_segment();
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills in the group's header.
+    fn finish(&mut self, group: &mut Group, watermarks: &Watermarks, now: Now) {
+        let header = GroupHeader {
+            offset: group.base,
+            number: self.next_number,
+            incarnation: self.incarnation,
+            durable_upto: Offset::new(watermarks.durable.load(Ordering::Acquire)),
+            previous_hash: self.previous_hash,
+            length: u32::try_from(group.length).expect("a segment is smaller than 4 GiB"),
+            count: group.count,
+            closed_at: now.wall,
+            kind: group.kind,
+            records_hash: self.records_hash(group),
+        };
+        let bytes = header.encode(self.secrets.group);
+        group.bytes[..bytes.len()].copy_from_slice(&bytes);
+        self.next_number += 1;
+        self.previous_hash = header.hash(self.secrets.group);
+    }
+
+    fn records_hash(&self, group: &Group) -> u128 {
+        let mut hash = RecordsHash::default();
+        let mut at = super::group::GROUP_HEADER;
+        while at < group.bytes.len() {
+            let offset = group.base.plus(at as u64);
+            let header = Header::check(&group.bytes[at..], offset, self.secrets.record)
+                .expect("the appender sealed this record in this buffer");
+            hash.add(header.crcs());
+            at += header.padded_length();
+        }
+        hash.finish()
+    }
+
+    /// Keeps the segment after the current one ready before it is needed.
+    fn prepare(&mut self, appender: &Mutex<Appender>, end: u64) -> Result<(), RowError> {
+        let into_segment = end % self.segment_size;
+        let wanted =
+            if into_segment > self.segment_size / 2 { end + self.segment_size } else { end };
+        if wanted < self.row.allocated() {
+            return Ok(());
+        }
+        match self.row.prepare(wanted) {
+            Ok(()) => {
+                appender.lock().set_prepared(self.row.allocated());
+                Ok(())
+            }
+            Err(RowError::Disk(error)) if error.is_full() => {
+                appender.lock().set_full();
+                Ok(())
+            }
+            Err(error) => Err(self.fail(appender, error)),
+        }
+    }
+
+    fn fail(&mut self, appender: &Mutex<Appender>, error: RowError) -> RowError {
+        self.failed = Some(error.clone());
+        appender.lock().fail(error.clone());
+        error
+    }
+}

@@ -1,0 +1,159 @@
+//! The truth: one append-only log of everything that happened, in groups.
+//!
+//! ```text
+//!   turn ── settle, append ──> open group ─┐                       ┌─> Receipt: the writers' answers
+//!   turn ── settle, append ──> open group ─┴─> flush: one pwrite + ┤
+//!                                              one fdatasync       └─> written / durable watermarks ──> dispatch
+//!   settled bits (derived): which causes have a fact
+//! ```
+//!
+//! What the room promises:
+//!
+//! - What a [`Receipt`] calls durable is there after a power cut, whole and in its place.
+//! - A cause is settled once: [`Turn::settle`] and the append of the fact are one step of one appender.
+//!   Every race (cancel against fire, and all others) is decided there and nowhere else.
+//! - After a failed write or flush the log is *failed*: it refuses everything, and a sync is never tried
+//!   again, since the kernel may have dropped what it could not write.
+//!
+//! Ground rules: the appender's lock is the only lock taken while another (the settled pages') is taken
+//! inside. The flush is the only writer of the files, recovery aside, which runs before it. Readers go
+//! by the watermarks: *durable* bounds what a checkpoint may say, *visible* what readers may see; they
+//! are the same unless the flush mode is `async`.
+
+mod append;
+mod completion;
+mod flush;
+pub mod group;
+mod read;
+mod recovery;
+pub mod settled;
+
+pub use append::{AppendError, SettleError, Turn};
+pub use completion::{Durability, Receipt};
+pub use flush::Flushed;
+pub use read::{LogReader, ReadError, records};
+pub use recovery::{Damage, RecoverError, Recovered, ScanFrom, recover};
+pub use settled::Outcome;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use self::append::Appender;
+use self::flush::Flusher;
+use self::group::GroupMagic;
+use self::settled::Settled;
+use crate::clock::Now;
+use crate::message::offset::Offset;
+use crate::message::record::Magic;
+use crate::stage::Signal;
+use timerlog::segment::RowError;
+
+/// When a write is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushMode {
+    /// After `fdatasync`: it survives a power cut.
+    Sync,
+    /// After the write to the operating system: it survives the end of the process, but a power cut may
+    /// cost up to `interval_ms` of writes.
+    Async { interval_ms: u64 },
+}
+
+/// What marks this data directory's records and groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Secrets {
+    pub record: Magic,
+    pub group: GroupMagic,
+}
+
+/// How far the log is, as seen by those who do not append.
+#[derive(Debug)]
+struct Watermarks {
+    visible: AtomicU64,
+    durable: AtomicU64,
+}
+
+/// The log. Shared by reference; see the page above for who may do what.
+#[derive(Debug)]
+pub struct CommitLog {
+    appender: Mutex<Appender>,
+    flusher: Mutex<Flusher>,
+    settled: Settled,
+    watermarks: Arc<Watermarks>,
+    reader: LogReader,
+    flush_signal: Signal,
+}
+
+impl CommitLog {
+    /// The appender, with room for `length` bytes of records (the sum of [`Encoded::len`]) in one
+    /// group.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError`]; nothing is changed then.
+    ///
+    /// [`Encoded::len`]: crate::message::record::Encoded::len
+    pub fn turn(&self, length: usize) -> Result<Turn<'_>, AppendError> {
+        Turn::begin(self.appender.lock(), &self.settled, &self.flush_signal, length)
+    }
+
+    /// Writes and syncs what was appended; see [`Flushed`].
+    ///
+    /// # Errors
+    ///
+    /// The disk's; the log has failed then, for good.
+    pub fn flush(&self, now: Now) -> Result<Flushed, RowError> {
+        self.flusher.lock().flush(&self.appender, &self.watermarks, now)
+    }
+
+    /// Flushes, to the disk in every mode, and says how far: at least to what was appended when it
+    /// was called.
+    ///
+    /// # Errors
+    ///
+    /// As [`CommitLog::flush`].
+    pub fn flush_to_disk(&self, now: Now) -> Result<Offset, RowError> {
+        let mut flusher = self.flusher.lock();
+        flusher.flush(&self.appender, &self.watermarks, now)?;
+        flusher.sync(&self.appender, &self.watermarks, now)?;
+        Ok(self.durable())
+    }
+
+    /// The claim of everything decided so far: for an answer that only looked.
+    pub fn latest_receipt(&self) -> Receipt {
+        self.appender.lock().latest_receipt()
+    }
+
+    /// Raised when there is something to flush.
+    pub fn flush_signal(&self) -> &Signal {
+        &self.flush_signal
+    }
+
+    /// The settled bits.
+    pub fn settled(&self) -> &Settled {
+        &self.settled
+    }
+
+    pub fn reader(&self) -> &LogReader {
+        &self.reader
+    }
+
+    /// Readers may see what is below.
+    pub fn visible(&self) -> Offset {
+        Offset::new(self.watermarks.visible.load(Ordering::Acquire))
+    }
+
+    /// What is below survives a power cut.
+    pub fn durable(&self) -> Offset {
+        Offset::new(self.watermarks.durable.load(Ordering::Acquire))
+    }
+
+    /// Where the next group begins, at the least: everything decided so far lies before it.
+    pub fn end(&self) -> Offset {
+        self.appender.lock().end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

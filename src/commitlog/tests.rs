@@ -1,0 +1,1 @@
+//! Appends, flushes and recoveries on the simulated disk.

@@ -1,0 +1,344 @@
+//! The ConsumeQueue: per topic and queue, the messages that can be read, in order, as pointers into the
+//! CommitLog.
+//!
+//! ```text
+//!   consumequeue/<topic id>/00002-00000000000000000000   queue 2, units 0 to 127
+//!                           00002-00000000000000000128   the next 256, and so on: sizes double
+//! ```
+//!
+//! Ground rules: dispatch is the only writer; readers see units below *committed*, which grows after
+//! the unit is written. Everything here is derived from the log. Files start small and double, so that
+//! ten thousand quiet topics cost ten thousand small files and not gigabytes.
+
+mod unit;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use timerlog::disk::{Directory, DiskError, File, Mapping};
+
+pub use self::unit::{UNIT_LENGTH, Unit};
+use crate::clock::Timestamp;
+
+/// Units in the first file, and how often the size doubles.
+const FIRST_FILE_UNITS: u64 = 128;
+const DOUBLINGS: u32 = 11;
+
+/// Why a queue cannot be opened or read.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum QueueError {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Derived data is damaged, missing or an older copy: it must be built again from the log.
+    #[error("{file}: unit {place} is not there")]
+    Damaged { file: String, place: u64 },
+}
+
+/// One queue of one topic.
+#[derive(Debug)]
+pub struct ConsumeQueue {
+    directory: Arc<dyn Directory>,
+    queue: u16,
+    committed: AtomicU64,
+    files: RwLock<Vec<QueueFile>>,
+}
+
+#[derive(Debug)]
+struct QueueFile {
+    file: Arc<dyn File>,
+    mapping: Arc<dyn Mapping>,
+    synced: bool,
+}
+
+/// A file's place in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    index: usize,
+    first: u64,
+    units: u64,
+}
+
+impl Extent {
+    /// The file that holds unit `place`.
+    fn of(place: u64) -> Self {
+        let doubling_units = FIRST_FILE_UNITS * ((1 << DOUBLINGS) - 1);
+        if place >= doubling_units {
+            let units = FIRST_FILE_UNITS << DOUBLINGS;
+            let whole = (place - doubling_units) / units;
+            let index = DOUBLINGS as usize + usize::try_from(whole).unwrap_or(usize::MAX);
+            return Self { index, first: doubling_units + whole * units, units };
+        }
+        let index = (place / FIRST_FILE_UNITS + 1).ilog2();
+        let units = FIRST_FILE_UNITS << index;
+        Self { index: index as usize, first: units - FIRST_FILE_UNITS, units }
+    }
+
+    fn end(self) -> u64 {
+        self.first + self.units
+    }
+}
+
+impl ConsumeQueue {
+    /// Opens queue `queue` below `directory`, trusting its first `length` units and nothing after them.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError::Damaged`] when they are not all there.
+    pub fn open(
+        directory: Arc<dyn Directory>,
+        queue: u16,
+        length: u64,
+    ) -> Result<Self, QueueError> {
+        let opened =
+            Self { directory, queue, committed: AtomicU64::new(length), files: RwLock::default() };
+        let mut place = 0;
+        while place < length {
+            let extent = Extent::of(place);
+            let name = opened.file_name(extent);
+            let file = opened.directory.open(&name).map_err(|error| {
+                if error.is_not_found() {
+                    QueueError::Damaged { file: error.path, place }
+                } else {
+                    error.into()
+                }
+            })?;
+            opened.add(file, extent)?;
+            // An older copy of the file has no unit here, or not this one.
+            opened.unit(extent.end().min(length) - 1)?;
+            place = extent.end();
+        }
+        Ok(opened)
+    }
+
+    /// How many units can be read.
+    pub fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    /// Appends `units`, the first of them at place `first`. Places that were left out are holes.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn append(&self, first: u64, units: &[Unit]) -> Result<(), QueueError> {
+        let mut next = self.committed();
+        // Replay brings what is there already.
+        let skip = next.saturating_sub(first).min(units.len() as u64);
+        let units = &units[usize::try_from(skip).expect("at most the length of a slice")..];
+        if units.is_empty() {
+            return Ok(());
+        }
+        let first = first + skip;
+        while next < first {
+            self.write(next, &[Unit::HOLE])?;
+            next += 1;
+        }
+        let mut rest = units;
+        while !rest.is_empty() {
+            let room = usize::try_from(Extent::of(next).end() - next).unwrap_or(usize::MAX);
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            self.write(next, now)?;
+            next += now.len() as u64;
+            rest = later;
+        }
+        self.committed.store(next, Ordering::Release);
+        Ok(())
+    }
+
+    /// Reads up to `max` units from place `from` on.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError::Damaged`] when one of them is not there although it was committed.
+    pub fn read(&self, from: u64, max: usize, units: &mut Vec<Unit>) -> Result<(), QueueError> {
+        units.clear();
+        let end = self.committed().min(from.saturating_add(max as u64));
+        for place in from..end {
+            units.push(self.unit(place)?);
+        }
+        Ok(())
+    }
+
+    /// The unit at `place`, which must be committed.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConsumeQueue::read`].
+    pub fn unit(&self, place: u64) -> Result<Unit, QueueError> {
+        let extent = Extent::of(place);
+        let files = self.files.read();
+        let damaged = |file| QueueError::Damaged { file, place };
+        let Some(file) = files.get(extent.index) else {
+            return Err(damaged(self.file_name(extent)));
+        };
+        let mut bytes = [0; UNIT_LENGTH];
+        let at = (place - extent.first) * UNIT_LENGTH as u64;
+        if !file.mapping.read(at, &mut bytes) {
+            return Err(damaged(file.file.path()));
+        }
+        Unit::decode(&bytes, place).ok_or_else(|| damaged(file.file.path()))
+    }
+
+    /// The first place at or after `from` whose time is not before `time`, supposing that times grow
+    /// along the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConsumeQueue::read`].
+    pub fn first_not_before(&self, time: Timestamp) -> Result<u64, QueueError> {
+        let (mut low, mut high) = (0, self.committed());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.unit(middle)?.time < time {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Syncs the files that were written since the last call.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    pub fn flush(&self) -> Result<(), DiskError> {
+        let dirty: Vec<_> = {
+            let mut files = self.files.write();
+            let dirty = files.iter_mut().filter(|file| !file.synced);
+            dirty
+                .map(|file| {
+                    file.synced = true;
+                    Arc::clone(&file.file)
+                })
+                .collect()
+        };
+        if dirty.is_empty() {
+            return Ok(());
+        }
+        for file in dirty {
+            file.sync()?;
+        }
+        self.directory.sync()
+    }
+
+    fn write(&self, place: u64, units: &[Unit]) -> Result<(), QueueError> {
+        let extent = Extent::of(place);
+        if self.files.read().len() <= extent.index {
+            self.create(extent)?;
+        }
+        let mut bytes = Vec::with_capacity(units.len() * UNIT_LENGTH);
+        for (unit, place) in units.iter().zip(place..) {
+            bytes.extend_from_slice(&unit.encode(place));
+        }
+        let mut files = self.files.write();
+        let file = &mut files[extent.index];
+        file.synced = false;
+        let file = Arc::clone(&file.file);
+        drop(files);
+        Ok(file.write_at((place - extent.first) * UNIT_LENGTH as u64, &bytes)?)
+    }
+
+    fn create(&self, extent: Extent) -> Result<(), QueueError> {
+        let name = self.file_name(extent);
+        let file = match self.directory.create(&name, extent.units * UNIT_LENGTH as u64) {
+            // Left over from before a restart: nothing in it is trusted, its room is.
+            Err(error) if error.is_already_exists() => self.directory.open(&name)?,
+            created => created?,
+        };
+        self.add(file, extent)
+    }
+
+    fn add(&self, file: Arc<dyn File>, extent: Extent) -> Result<(), QueueError> {
+        if file.length() != extent.units * UNIT_LENGTH as u64 {
+            return Err(QueueError::Damaged { file: file.path(), place: extent.first });
+        }
+        let mapping = file.map()?;
+        let mut files = self.files.write();
+        debug_assert_eq!(files.len(), extent.index);
+        files.push(QueueFile { file, mapping, synced: true });
+        Ok(())
+    }
+
+    fn file_name(&self, extent: Extent) -> String {
+        format!("{:05}-{:020}", self.queue, extent.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use timerlog::disk::sim::{Random, SimDisk};
+
+    use super::*;
+    use crate::message::offset::Offset;
+
+    fn unit(number: u64) -> Unit {
+        Unit {
+            offset: Offset::new(number * 32),
+            length: 100,
+            tag_hash: 0,
+            time: Timestamp::from_millis(1000 + number),
+        }
+    }
+
+    #[test]
+    fn files_double_and_then_stay_the_same_size() {
+        let mut place = 0;
+        for index in 0..20 {
+            let extent = Extent::of(place);
+            assert_eq!((extent.index, extent.first), (index, place));
+            assert_eq!(Extent::of(extent.end() - 1), extent);
+            assert_eq!(extent.units, 128 << index.min(11));
+            place = extent.end();
+        }
+    }
+
+    #[test]
+    fn units_are_read_in_order_and_across_files_and_a_restart() {
+        let disk = SimDisk::new(1);
+        let queue = ConsumeQueue::open(disk.root(), 3, 0).unwrap();
+        let units: Vec<_> = (0..1000).map(unit).collect();
+        queue.append(0, &units[..100]).unwrap();
+        queue.append(100, &units[100..]).unwrap();
+        queue.flush().unwrap();
+        disk.crash(&mut Random::new(3));
+        let queue = ConsumeQueue::open(disk.root(), 3, 1000).unwrap();
+        let mut read = Vec::new();
+        queue.read(120, 300, &mut read).unwrap();
+        assert_eq!(read, units[120..420]);
+        assert_eq!(queue.first_not_before(Timestamp::from_millis(1500)).unwrap(), 500);
+    }
+
+    #[test]
+    fn replay_overlaps_and_what_the_log_lost_is_a_hole() {
+        let disk = SimDisk::new(1);
+        let queue = ConsumeQueue::open(disk.root(), 0, 0).unwrap();
+        queue.append(0, &[unit(0), unit(1)]).unwrap();
+        queue.append(0, &[unit(0), unit(1), unit(2)]).unwrap();
+        queue.append(5, &[unit(5)]).unwrap();
+        let mut read = Vec::new();
+        queue.read(0, 10, &mut read).unwrap();
+        assert_eq!(read, [unit(0), unit(1), unit(2), Unit::HOLE, Unit::HOLE, unit(5)]);
+    }
+
+    #[test]
+    fn a_missing_or_older_file_is_noticed_at_the_start() {
+        let disk = SimDisk::new(1);
+        let queue = ConsumeQueue::open(disk.root(), 0, 0).unwrap();
+        let units: Vec<_> = (0..200).map(unit).collect();
+        queue.append(0, &units).unwrap();
+        queue.flush().unwrap();
+        assert!(ConsumeQueue::open(disk.root(), 0, 200).is_ok());
+        assert!(matches!(
+            ConsumeQueue::open(disk.root(), 0, 201),
+            Err(QueueError::Damaged { place: 200, .. })
+        ));
+        disk.root().remove(&disk.root().list().unwrap()[0]).unwrap();
+        assert!(matches!(
+            ConsumeQueue::open(disk.root(), 0, 200),
+            Err(QueueError::Damaged { place: 0, .. })
+        ));
+    }
+}

@@ -1,0 +1,160 @@
+//! Ack and extend: what a consumer says of a message that it holds.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::lease::{LeaseNumber, Standing, within_first_lease};
+use super::receive::add;
+use super::{Consumers, End, Leases, Seat};
+use crate::clock::{Now, Timestamp};
+use crate::commitlog::{AppendError, Receipt};
+use crate::message::id::Handle;
+use crate::message::record::{Ack, Acked};
+use crate::store::Group;
+
+/// What became of one handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckOutcome {
+    Ok,
+    InvalidReceiptHandle,
+}
+
+/// A lease that lasts longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extended {
+    pub invisible_until: Timestamp,
+}
+
+/// Why nothing was acknowledged.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AckError {
+    #[error(transparent)]
+    Append(#[from] AppendError),
+}
+
+impl Consumers {
+    /// Acknowledges what the handles stand for, in one record; one outcome a handle, in order. They
+    /// hold once the receipt is durable.
+    ///
+    /// # Errors
+    ///
+    /// When the log takes nothing now; nothing is acknowledged then.
+    pub fn ack(
+        &self,
+        group: &Group,
+        handles: &[String],
+        now: Now,
+    ) -> Result<(Vec<AckOutcome>, Receipt), AckError> {
+        let mut acked = Vec::with_capacity(handles.len());
+        let mut leases = self.leases.lock();
+        let outcomes: Vec<_> = handles
+            .iter()
+            .map(|text| self.judge(&mut leases, group, text, &mut acked, now))
+            .collect();
+        if acked.is_empty() {
+            return Ok((outcomes, self.store.log().latest_receipt()));
+        }
+        let entries = acked.iter().map(|&(seat, queue_offset, _)| Acked {
+            topic_id: seat.topic_id,
+            queue: seat.queue,
+            queue_offset,
+        });
+        let record = Ack { group_id: group.id, at: now.wall, acked: entries.collect() }.encode();
+        let mut turn = self.store.log().turn(record.len())?;
+        turn.append(record);
+        let receipt = turn.receipt();
+        drop(turn);
+        for (seat, queue_offset, number) in acked {
+            leases.queue(group, seat).acking(queue_offset, number);
+        }
+        Ok((outcomes, receipt))
+    }
+
+    /// What to answer for one handle; what is to be acknowledged is added to `acked`.
+    fn judge(
+        &self,
+        leases: &mut Leases,
+        group: &Group,
+        text: &str,
+        acked: &mut Vec<(Seat, u64, LeaseNumber)>,
+        now: Now,
+    ) -> AckOutcome {
+        let Some((handle, seat)) = self.read_handle(group, text) else {
+            return AckOutcome::InvalidReceiptHandle;
+        };
+        let number = LeaseNumber(handle.lease);
+        match self.standing(leases, group, &handle, seat, now) {
+            Standing::Held => {
+                let entry = (seat, handle.queue_offset, number);
+                if !acked.contains(&entry) {
+                    acked.push(entry);
+                }
+                AckOutcome::Ok
+            }
+            Standing::Acked if within_first_lease(handle.until, now.wall) => AckOutcome::Ok,
+            Standing::Acked | Standing::Void => AckOutcome::InvalidReceiptHandle,
+        }
+    }
+
+    /// Makes the lease that the handle stands for last `invisible_for` from now.
+    ///
+    /// `None` when the handle is not, or no longer, good.
+    pub fn extend(
+        &self,
+        group: &Group,
+        text: &str,
+        invisible_for: Duration,
+        now: Now,
+    ) -> Option<Extended> {
+        let (handle, seat) = self.read_handle(group, text)?;
+        let mut leases = self.leases.lock();
+        if self.standing(&mut leases, group, &handle, seat, now) != Standing::Held {
+            return None;
+        }
+        let (queue_offset, number) = (handle.queue_offset, LeaseNumber(handle.lease));
+        let until = now.monotonic + invisible_for;
+        leases.queue(group, seat).extend(queue_offset, number, handle.attempt, until);
+        leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
+        drop(leases);
+        self.expiry_signal.raise();
+        Some(Extended { invisible_until: add(now.wall, invisible_for) })
+    }
+
+    fn read_handle(&self, group: &Group, text: &str) -> Option<(Handle, Seat)> {
+        let handle = self.store.ids().read_handle(text)?;
+        if handle.group_id != group.id || handle.epoch != group.epoch {
+            return None;
+        }
+        let topic = self.store.topic_by_id(handle.topic_id)?;
+        let queue = topic.queue(handle.queue)?;
+        if handle.queue_offset >= queue.units.committed() {
+            return None;
+        }
+        let (group_id, topic_id) = (handle.group_id, handle.topic_id);
+        Some((handle, Seat { group_id, topic_id, queue: handle.queue }))
+    }
+
+    fn standing(
+        &self,
+        leases: &mut Leases,
+        group: &Group,
+        handle: &Handle,
+        seat: Seat,
+        now: Now,
+    ) -> Standing {
+        let number = LeaseNumber(handle.lease);
+        let earlier_life = !number.is_of(self.store.incarnation());
+        let queue = leases.queue(group, seat);
+        group.progress((seat.topic_id, seat.queue), |progress| {
+            queue.standing(handle.queue_offset, number, earlier_life, progress, now.monotonic)
+        })
+    }
+}
+
+impl Consumers {
+    /// The group's own lease time.
+    pub fn invisible_for(group: &Arc<Group>, asked_ms: Option<u64>) -> Duration {
+        Duration::from_millis(asked_ms.unwrap_or(group.invisible_for_ms))
+    }
+}

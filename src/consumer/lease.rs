@@ -1,0 +1,331 @@
+//! The leases of one queue to one group: what is out, what is readable again, and how far the cursor is.
+//!
+//! ```text
+//!         floor            cursor                        committed
+//!   acked   │ out, ready again  │ not read in this life      │
+//!   ────────┴───────────────────┴────────────────────────────┴──> queue offset
+//! ```
+//!
+//! Memory only: a restart makes what was out readable again. What must survive (acks, attempts) is in
+//! the group's progress, folded from the log.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::store::QueueProgress;
+
+/// How far past the floor the cursor may run: what a group's memory is bounded by.
+const MAX_AHEAD: u64 = 100_000;
+
+/// Names a lease: the incarnation in the upper 24 bits, a counter below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LeaseNumber(pub(super) u64);
+
+impl LeaseNumber {
+    const COUNTER_BITS: u32 = 40;
+
+    pub(super) fn first_of(incarnation: u64) -> Self {
+        Self(incarnation << Self::COUNTER_BITS)
+    }
+
+    pub(super) fn next(&mut self) -> Self {
+        self.0 += 1;
+        *self
+    }
+
+    pub(super) fn is_of(self, incarnation: u64) -> bool {
+        self.0 >> Self::COUNTER_BITS == incarnation & (u64::MAX >> Self::COUNTER_BITS)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lease {
+    pub(super) number: LeaseNumber,
+    pub(super) attempt: u32,
+    /// On the monotonic clock: a step of the wall clock shortens no lease.
+    pub(super) until: Duration,
+    pub(super) phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Held,
+    /// Its ack is appended; the fold will say that it is acknowledged.
+    Acking,
+    /// It ran out; its record is on the way to the disk.
+    Expiring,
+}
+
+/// What a handle is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The message is out under this handle.
+    Held,
+    /// It is acknowledged, or about to be, under this handle.
+    Acked,
+    Void,
+}
+
+#[derive(Debug)]
+pub(super) struct QueueLeases {
+    cursor: u64,
+    out: BTreeMap<u64, Lease>,
+    /// Readable again, with the attempts that were made.
+    ready: BTreeMap<u64, u32>,
+    acking: VecDeque<u64>,
+}
+
+/// A message about to be handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Granted {
+    pub(super) queue_offset: u64,
+    pub(super) attempt: u32,
+    pub(super) number: LeaseNumber,
+}
+
+/// The terms of new leases.
+#[derive(Debug)]
+pub(super) struct Terms<'a> {
+    pub(super) numbers: &'a mut LeaseNumber,
+    pub(super) until: Duration,
+}
+
+impl QueueLeases {
+    pub(super) fn new(floor: u64) -> Self {
+        Self {
+            cursor: floor,
+            out: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            acking: VecDeque::new(),
+        }
+    }
+
+    /// Leases up to `max` messages: those that came back first, then new ones below `committed`.
+    pub(super) fn grant(
+        &mut self,
+        max: usize,
+        committed: u64,
+        progress: &QueueProgress,
+        terms: &mut Terms<'_>,
+        granted: &mut Vec<Granted>,
+    ) {
+        self.forget_acked(progress);
+        let wanted = granted.len() + max;
+        while granted.len() < wanted {
+            let Some((queue_offset, attempts)) = self.next(committed, progress) else { return };
+            let attempt = attempts.max(progress.attempts(queue_offset)) + 1;
+            let number = terms.numbers.next();
+            let lease = Lease { number, attempt, until: terms.until, phase: Phase::Held };
+            self.out.insert(queue_offset, lease);
+            granted.push(Granted { queue_offset, attempt, number });
+        }
+    }
+
+    pub(super) fn may_have(&self, committed: u64) -> bool {
+        !self.ready.is_empty() || self.cursor < committed
+    }
+
+    fn next(&mut self, committed: u64, progress: &QueueProgress) -> Option<(u64, u32)> {
+        if let Some(came_back) = self.ready.pop_first() {
+            return Some(came_back);
+        }
+        let end = committed.min(progress.floor().saturating_add(MAX_AHEAD));
+        self.cursor = self.cursor.max(progress.floor());
+        while self.cursor < end {
+            let offset = self.cursor;
+            self.cursor += 1;
+            // Acked in an earlier life, or held under a handle of one.
+            if !progress.is_acked(offset) && !self.out.contains_key(&offset) {
+                return Some((offset, 0));
+            }
+        }
+        None
+    }
+
+    /// What the handle with this number is worth. `earlier_life` says that it was given before the last
+    /// start: it is good until its message is handed out again.
+    pub(super) fn standing(
+        &mut self,
+        queue_offset: u64,
+        number: LeaseNumber,
+        earlier_life: bool,
+        progress: &QueueProgress,
+        now: Duration,
+    ) -> Standing {
+        self.forget_acked(progress);
+        if let Some(lease) = self.out.get(&queue_offset) {
+            return match lease.phase {
+                _ if lease.number != number => Standing::Void,
+                Phase::Acking => Standing::Acked,
+                Phase::Held if now < lease.until => Standing::Held,
+                Phase::Held | Phase::Expiring => Standing::Void,
+            };
+        }
+        if progress.is_acked(queue_offset) {
+            return Standing::Acked;
+        }
+        if earlier_life && queue_offset >= self.cursor {
+            return Standing::Held;
+        }
+        Standing::Void
+    }
+
+    /// The message's ack is appended.
+    pub(super) fn acking(&mut self, queue_offset: u64, number: LeaseNumber) {
+        let lease = Lease { number, attempt: 0, until: Duration::MAX, phase: Phase::Acking };
+        self.out.insert(queue_offset, lease);
+        self.acking.push_back(queue_offset);
+    }
+
+    /// The lease now lasts until `until`.
+    pub(super) fn extend(
+        &mut self,
+        queue_offset: u64,
+        number: LeaseNumber,
+        attempt: u32,
+        until: Duration,
+    ) {
+        let lease = Lease { number, attempt, until, phase: Phase::Held };
+        self.out.insert(queue_offset, lease);
+    }
+
+    /// Nobody took the message: as if it had never been out.
+    pub(super) fn give_back(&mut self, queue_offset: u64, number: LeaseNumber) {
+        if let Some(lease) = self.held(queue_offset, number) {
+            let attempts = lease.attempt - 1;
+            self.out.remove(&queue_offset);
+            self.ready.insert(queue_offset, attempts);
+        }
+    }
+
+    /// The lease, if it is still held under this number.
+    pub(super) fn held(&self, queue_offset: u64, number: LeaseNumber) -> Option<Lease> {
+        let lease = self.out.get(&queue_offset)?;
+        (lease.number == number && lease.phase == Phase::Held).then_some(*lease)
+    }
+
+    pub(super) fn expiring(&mut self, queue_offset: u64) {
+        if let Some(lease) = self.out.get_mut(&queue_offset) {
+            lease.phase = Phase::Expiring;
+        }
+    }
+
+    /// The record of the lease's end is durable: the message is readable again.
+    pub(super) fn expired(&mut self, queue_offset: u64) {
+        if let Some(lease) = self.out.remove(&queue_offset) {
+            self.ready.insert(queue_offset, lease.attempt);
+        }
+    }
+
+    fn forget_acked(&mut self, progress: &QueueProgress) {
+        while let Some(&offset) = self.acking.front() {
+            if !progress.is_acked(offset) {
+                return;
+            }
+            self.acking.pop_front();
+            self.out.remove(&offset);
+        }
+    }
+}
+
+/// When a handle's lease ended as it was first given: an ack under it is repeated until then.
+pub(super) fn within_first_lease(until: Timestamp, now: Timestamp) -> bool {
+    now < until
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    struct Bench {
+        leases: QueueLeases,
+        progress: QueueProgress,
+        numbers: LeaseNumber,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let numbers = LeaseNumber::first_of(1);
+            Self { leases: QueueLeases::new(0), progress: QueueProgress::default(), numbers }
+        }
+
+        fn grant(&mut self, max: usize, committed: u64) -> Vec<(u64, u32)> {
+            let mut granted = Vec::new();
+            let mut terms = Terms { numbers: &mut self.numbers, until: SECOND };
+            self.leases.grant(max, committed, &self.progress, &mut terms, &mut granted);
+            granted.iter().map(|granted| (granted.queue_offset, granted.attempt)).collect()
+        }
+
+        fn standing(&mut self, offset: u64, number: u64, now: Duration) -> Standing {
+            let number = LeaseNumber(LeaseNumber::first_of(1).0 + number);
+            self.leases.standing(offset, number, false, &self.progress, now)
+        }
+    }
+
+    #[test]
+    fn a_message_is_out_once_and_comes_back_with_a_higher_attempt() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.grant(2, 3), [(0, 1), (1, 1)]);
+        assert_eq!(bench.grant(9, 3), [(2, 1)]);
+        assert_eq!(bench.grant(9, 3), []);
+        bench.leases.expiring(1);
+        assert_eq!(bench.standing(1, 2, Duration::ZERO), Standing::Void);
+        bench.leases.expired(1);
+        assert_eq!(bench.grant(9, 3), [(1, 2)]);
+    }
+
+    #[test]
+    fn a_handle_is_good_for_its_own_lease_until_it_ends() {
+        let mut bench = Bench::new();
+        bench.grant(1, 1);
+        assert_eq!(bench.standing(0, 1, Duration::ZERO), Standing::Held);
+        assert_eq!(bench.standing(0, 2, Duration::ZERO), Standing::Void);
+        assert_eq!(bench.standing(0, 1, SECOND), Standing::Void);
+    }
+
+    #[test]
+    fn an_acked_message_is_forgotten_when_the_fold_knows_of_it() {
+        let mut bench = Bench::new();
+        bench.grant(1, 1);
+        let number = LeaseNumber(LeaseNumber::first_of(1).0 + 1);
+        bench.leases.acking(0, number);
+        assert_eq!(bench.standing(0, 1, Duration::ZERO), Standing::Acked);
+        assert_eq!(bench.grant(1, 1), []);
+        bench.progress.ack(0);
+        assert_eq!(bench.grant(1, 2), [(1, 1)]);
+        assert!(!bench.leases.out.contains_key(&0));
+    }
+
+    #[test]
+    fn what_nobody_took_was_never_out() {
+        let mut bench = Bench::new();
+        bench.grant(1, 1);
+        bench.leases.give_back(0, LeaseNumber(LeaseNumber::first_of(1).0 + 1));
+        assert_eq!(bench.grant(1, 1), [(0, 1)]);
+    }
+
+    #[test]
+    fn a_handle_of_an_earlier_life_is_good_until_its_message_is_handed_out_again() {
+        let mut bench = Bench::new();
+        bench.numbers = LeaseNumber::first_of(2);
+        let old = LeaseNumber(LeaseNumber::first_of(1).0 + 7);
+        let mut standing = |bench: &mut Bench| {
+            bench.leases.standing(0, old, true, &bench.progress, Duration::ZERO)
+        };
+        assert_eq!(standing(&mut bench), Standing::Held);
+        bench.grant(1, 1);
+        assert_eq!(standing(&mut bench), Standing::Void);
+    }
+
+    #[test]
+    fn the_cursor_stays_near_the_floor() {
+        let mut bench = Bench::new();
+        let all = usize::try_from(MAX_AHEAD).unwrap();
+        assert_eq!(bench.grant(all + 10, u64::MAX).len(), all);
+        bench.progress.ack(0);
+        assert_eq!(bench.grant(10, u64::MAX), [(MAX_AHEAD, 1)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Everything that leaves: receive, ack, extend, and leases that run out.
+//!
+//! ```text
+//!   units ── grant (lease) ──> read bodies ──> the caller ── ack ──> a record ──> progress (the fold)
+//!     ^                                            │
+//!     └── readable again <── lease expired (a record) ┘ or nobody took it
+//! ```
+//!
+//! Ground rules:
+//!
+//! - Leases are memory; acks and expiries are records. A restart makes what was out readable again, at
+//!   an equal or higher attempt.
+//! - A lease that ran out is handed out again only when its record is durable, so that attempts never
+//!   go back.
+//! - Order of locks: leases, then a group's progress, then the appender.
+
+mod ack;
+mod expiry;
+mod lease;
+pub mod long_poll;
+mod receive;
+
+pub use ack::{AckError, AckOutcome, Extended};
+pub use expiry::ExpiryStage;
+pub use receive::{Leased, ReceiveError, Received};
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use self::lease::{LeaseNumber, QueueLeases};
+use self::long_poll::LongPolls;
+use crate::stage::Signal;
+use crate::store::{Group, Store, Topic};
+
+/// The shortest and the longest lease, in milliseconds.
+pub const INVISIBLE_FOR_MS: std::ops::RangeInclusive<u64> = 1..=12 * 60 * 60 * 1000;
+
+/// All consumers of a store.
+#[derive(Debug)]
+pub struct Consumers {
+    store: Arc<Store>,
+    leases: Mutex<Leases>,
+    polls: Arc<LongPolls>,
+    expiry_signal: Signal,
+}
+
+/// One queue of one topic, for one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Seat {
+    group_id: u32,
+    topic_id: u32,
+    queue: u16,
+}
+
+#[derive(Debug)]
+struct Leases {
+    queues: HashMap<Seat, QueueLeases>,
+    numbers: LeaseNumber,
+    /// When leases end. An entry whose lease is gone or was extended means nothing.
+    ends: BinaryHeap<Reverse<End>>,
+    /// With which queue the next receive of a group and topic begins.
+    turns: HashMap<(u32, u32), usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct End {
+    until: Duration,
+    seat: Seat,
+    queue_offset: u64,
+    number: LeaseNumber,
+}
+
+impl Consumers {
+    pub fn new(store: Arc<Store>) -> Self {
+        let numbers = LeaseNumber::first_of(store.incarnation());
+        let polls = Arc::new(LongPolls::default());
+        store.listen(Arc::clone(&polls) as Arc<_>);
+        Self {
+            store,
+            leases: Mutex::new(Leases {
+                queues: HashMap::new(),
+                numbers,
+                ends: BinaryHeap::new(),
+                turns: HashMap::new(),
+            }),
+            polls,
+            expiry_signal: Signal::default(),
+        }
+    }
+
+    pub fn polls(&self) -> &Arc<LongPolls> {
+        &self.polls
+    }
+}
+
+impl Leases {
+    fn queue(&mut self, group: &Group, seat: Seat) -> &mut QueueLeases {
+        self.queues.entry(seat).or_insert_with(|| {
+            let floor = group.progress((seat.topic_id, seat.queue), |progress| progress.floor());
+            QueueLeases::new(floor)
+        })
+    }
+}
+
+fn seat(group: &Group, topic: &Topic, queue: u16) -> Seat {
+    Seat { group_id: group.id, topic_id: topic.id, queue }
+}

@@ -1,0 +1,128 @@
+//! The engine: store, timer and consumers as one value, with no thread, no clock and no network.
+//!
+//! [`Service`](crate::service::Service) runs its stages on threads; the simulator steps the very same
+//! stages in an order that a seed decides.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use timerlog::disk::Directory;
+
+use crate::clock::{Clock, Now};
+use crate::commitlog::Damage;
+use crate::consumer::{Consumers, ExpiryStage};
+use crate::stage::{Stage, Stages};
+use crate::store::checkpoint::{CheckpointStage, Checkpointed, Participant};
+use crate::store::dispatch::DispatchStage;
+use crate::store::flush::{FlushObserver, FlushStage};
+use crate::store::{self, Store, StoreError};
+use crate::timer;
+
+/// How the engine works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub store: store::Settings,
+    pub timer: timer::Settings,
+    pub checkpoint_interval: Duration,
+    /// Random, and another at each start: message ids hold numbers drawn from it.
+    pub seed: u64,
+}
+
+/// Why the data directory was not opened. Nothing that is the truth was overwritten.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+    #[error(transparent)]
+    Timer(#[from] timer::OpenError),
+    #[error(transparent)]
+    Disk(#[from] timerlog::disk::DiskError),
+}
+
+/// What must be known of an opening.
+#[derive(Debug)]
+pub struct Opened {
+    pub engine: Engine,
+    /// All stages, to be stepped by whoever opened the engine.
+    pub stages: Stages,
+    pub damage: Vec<Damage>,
+    /// Why derived files were built again, if they were.
+    pub rebuilt: Option<String>,
+}
+
+/// Store, timer and consumers of one data directory.
+#[derive(Debug)]
+pub struct Engine {
+    pub store: Arc<Store>,
+    pub consumers: Arc<Consumers>,
+    pub timer: Arc<timer::Shared>,
+    participant: Arc<timer::TimerParticipant>,
+    seed: u64,
+    nonces: AtomicU64,
+}
+
+impl Engine {
+    /// Opens the data directory `root`. The clock is asked only how long the disk takes.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], by file name and reason.
+    pub fn open(
+        root: &Arc<dyn Directory>,
+        settings: &Settings,
+        clock: Arc<dyn Clock>,
+        flushes: Box<dyn FlushObserver>,
+        timers: Arc<dyn timer::Observer>,
+        now: Now,
+    ) -> Result<Opened, OpenError> {
+        let opened = Store::open(Arc::clone(root), &settings.store, now)?;
+        let store = opened.store;
+        let directory = root.subdirectory("timerlog")?;
+        root.sync()?;
+        let checkpoint = opened.timer.as_deref();
+        let timer = timer::open(&store, &directory, settings.timer, checkpoint, timers, now)?;
+        let consumers = Arc::new(Consumers::new(Arc::clone(&store)));
+
+        let mut stages: Vec<Box<dyn Stage>> = vec![
+            Box::new(FlushStage::new(Arc::clone(&store), clock, flushes)),
+            Box::new(DispatchStage::new(Arc::clone(&store))),
+        ];
+        stages.extend(timer.stages.0);
+        stages.push(Box::new(ExpiryStage::new(Arc::clone(&consumers))));
+        stages.push(Box::new(CheckpointStage::new(
+            Arc::clone(&store),
+            Arc::clone(&timer.participant) as Arc<dyn Participant>,
+            settings.checkpoint_interval,
+        )));
+        let engine = Self {
+            store,
+            consumers,
+            timer: timer.shared,
+            participant: timer.participant,
+            seed: settings.seed,
+            nonces: AtomicU64::new(0),
+        };
+        let rebuilt = opened.rebuilt.or(timer.rebuilt);
+        let stages = Stages(stages);
+        Ok(Opened { engine, stages, damage: opened.damage, rebuilt })
+    }
+
+    /// The next number for a message's id.
+    pub fn nonce(&self) -> u64 {
+        let count = self.nonces.fetch_add(1, Ordering::Relaxed);
+        xxhash_rust::xxh3::xxh3_64_with_seed(&count.to_le_bytes(), self.seed)
+    }
+
+    /// Writes a checkpoint, with a snapshot of the wheel: the next start has nothing to replay. To be
+    /// called when the stages rest; a far slot that is being re-filed may still say
+    /// [`Checkpointed::NotNow`].
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn rest(&self, now: Now) -> Result<Checkpointed, StoreError> {
+        self.participant.want_snapshot();
+        self.store.checkpoint(&*self.participant, now)
+    }
+}

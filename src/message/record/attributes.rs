@@ -1,0 +1,153 @@
+//! The attributes of a message, inside its head: a row of fields.
+//!
+//! ```text
+//! | field 1 | length 4 | bytes |  ...  to the end of the head
+//! ```
+//!
+//! Fields 1, 2, 3, 5, 7 and 8 stand at most once, 4 and 6 as often as it takes. A property is
+//! `name length 2 | name | value`. All text is UTF-8. Which fields are there is the message's
+//! business; a number that is not known is an error, since it was written by a newer version.
+
+use super::super::Attributes;
+use super::{length_u32, read_u16, read_u32};
+
+const TOPIC: u8 = 1;
+const CONTENT_TYPE: u8 = 2;
+const TAG: u8 = 3;
+const KEY: u8 = 4;
+const MESSAGE_GROUP: u8 = 5;
+const PROPERTY: u8 = 6;
+const TRACEPARENT: u8 = 7;
+const TRACESTATE: u8 = 8;
+
+const FIELD_HEADER: usize = 5;
+
+/// Why the fields cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttributesError {
+    #[error("a field reaches past the end of the head")]
+    Short,
+    #[error("field {field} is not known")]
+    UnknownField { field: u8 },
+    #[error("field {field} stands twice")]
+    Twice { field: u8 },
+    #[error("field {field} is not UTF-8")]
+    NotText { field: u8 },
+    #[error("the topic's name is missing")]
+    NoTopic,
+}
+
+/// Appends the fields to `head`.
+pub(super) fn encode(topic: &str, attributes: &Attributes, head: &mut Vec<u8>) {
+    put(head, TOPIC, &[topic.as_bytes()]);
+    if !attributes.content_type.is_empty() {
+        put(head, CONTENT_TYPE, &[attributes.content_type.as_bytes()]);
+    }
+    put_optional(head, TAG, attributes.tag.as_deref());
+    for key in &attributes.keys {
+        put(head, KEY, &[key.as_bytes()]);
+    }
+    put_optional(head, MESSAGE_GROUP, attributes.message_group.as_deref());
+    for (name, value) in &attributes.properties {
+        let length = u16::try_from(name.len()).expect("properties have 32 KiB together");
+        put(head, PROPERTY, &[&length.to_le_bytes(), name.as_bytes(), value.as_bytes()]);
+    }
+    put_optional(head, TRACEPARENT, attributes.traceparent.as_deref());
+    put_optional(head, TRACESTATE, attributes.tracestate.as_deref());
+}
+
+/// An upper bound of what [`encode`] appends.
+pub(super) fn encoded_length(topic: &str, attributes: &Attributes) -> usize {
+    let optional =
+        |text: &Option<String>| text.as_ref().map_or(0, |text| FIELD_HEADER + text.len());
+    FIELD_HEADER * 2
+        + topic.len()
+        + attributes.content_type.len()
+        + optional(&attributes.tag)
+        + attributes.keys.iter().map(|key| FIELD_HEADER + key.len()).sum::<usize>()
+        + optional(&attributes.message_group)
+        + attributes
+            .properties
+            .iter()
+            .map(|(name, value)| FIELD_HEADER + 2 + name.len() + value.len())
+            .sum::<usize>()
+        + optional(&attributes.traceparent)
+        + optional(&attributes.tracestate)
+}
+
+fn put_optional(head: &mut Vec<u8>, field: u8, text: Option<&str>) {
+    if let Some(text) = text {
+        put(head, field, &[text.as_bytes()]);
+    }
+}
+
+fn put(head: &mut Vec<u8>, field: u8, parts: &[&[u8]]) {
+    let length = parts.iter().map(|part| part.len()).sum();
+    head.push(field);
+    head.extend_from_slice(&length_u32(length).to_le_bytes());
+    for part in parts {
+        head.extend_from_slice(part);
+    }
+}
+
+/// Reads the topic's name and the attributes back.
+pub(super) fn decode(mut bytes: &[u8]) -> Result<(String, Attributes), AttributesError> {
+    let mut topic = None;
+    let mut content_type = None;
+    let mut attributes = Attributes::default();
+    while !bytes.is_empty() {
+        let (field, value) = take(&mut bytes)?;
+        match field {
+            TOPIC => once(&mut topic, field, text(field, value)?)?,
+            CONTENT_TYPE => once(&mut content_type, field, text(field, value)?)?,
+            TAG => once(&mut attributes.tag, field, text(field, value)?)?,
+            KEY => attributes.keys.push(text(field, value)?),
+            MESSAGE_GROUP => once(&mut attributes.message_group, field, text(field, value)?)?,
+            PROPERTY => attributes.properties.push(property(value)?),
+            TRACEPARENT => once(&mut attributes.traceparent, field, text(field, value)?)?,
+            TRACESTATE => once(&mut attributes.tracestate, field, text(field, value)?)?,
+            field => return Err(AttributesError::UnknownField { field }),
+        }
+    }
+    attributes.content_type = content_type.unwrap_or_default();
+    Ok((topic.ok_or(AttributesError::NoTopic)?, attributes))
+}
+
+fn take<'a>(bytes: &mut &'a [u8]) -> Result<(u8, &'a [u8]), AttributesError> {
+    if bytes.len() < FIELD_HEADER {
+        return Err(AttributesError::Short);
+    }
+    let length = read_u32(bytes, 1) as usize;
+    let rest = &bytes[FIELD_HEADER..];
+    if rest.len() < length {
+        return Err(AttributesError::Short);
+    }
+    let field = bytes[0];
+    *bytes = &rest[length..];
+    Ok((field, &rest[..length]))
+}
+
+fn property(value: &[u8]) -> Result<(String, String), AttributesError> {
+    if value.len() < 2 {
+        return Err(AttributesError::Short);
+    }
+    let name_end = 2 + usize::from(read_u16(value, 0));
+    if value.len() < name_end {
+        return Err(AttributesError::Short);
+    }
+    Ok((text(PROPERTY, &value[2..name_end])?, text(PROPERTY, &value[name_end..])?))
+}
+
+fn text(field: u8, value: &[u8]) -> Result<String, AttributesError> {
+    match std::str::from_utf8(value) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(AttributesError::NotText { field }),
+    }
+}
+
+fn once(slot: &mut Option<String>, field: u8, value: String) -> Result<(), AttributesError> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(AttributesError::Twice { field }),
+    }
+}

@@ -1,0 +1,167 @@
+//! A message in the log: kind 1.
+//!
+//! ```text
+//! head   0        8        16         24             32        36      38         40      42      44
+//!        +--------+--------+----------+--------------+---------+-------+----------+-------+-------+- - - - - -
+//!        | nonce  | born   | deadline | queue offset | topic   | queue | tag hash | flags | zero  | attributes
+//!        |        | at ms  | ms       |              | id      |       |          |       |       |
+//!        +--------+--------+----------+--------------+---------+-------+----------+-------+-------+- - - - - -
+//! ```
+//!
+//! - *nonce*: random; with the offset it is what the message id's MAC covers.
+//! - *flags* bit 0: the message has a moment. Then *deadline* is it and *queue offset* is zero (a
+//!   delivery record will give it one); otherwise *deadline* is zero and *queue offset* is its place
+//!   in its queue.
+//! - *queue* is chosen when it is put, for both.
+//!
+//! A message takes at least 96 bytes, three steps: the outcome of a cause needs three settled bits.
+
+use super::super::Attributes;
+use super::{
+    Encoded, HEADER_LENGTH, Kind, Record, RecordError, attributes, read_u16, read_u32, read_u64,
+};
+use crate::clock::Timestamp;
+
+const NONCE: usize = 0;
+const BORN_AT: usize = NONCE + 8;
+const DEADLINE: usize = BORN_AT + 8;
+const QUEUE_OFFSET: usize = DEADLINE + 8;
+const TOPIC_ID: usize = QUEUE_OFFSET + 8;
+const QUEUE: usize = TOPIC_ID + 4;
+const TAG_HASH: usize = QUEUE + 2;
+const FLAGS: usize = TAG_HASH + 2;
+const ZERO: usize = FLAGS + 2;
+const ATTRIBUTES: usize = ZERO + 2;
+// Header and fixed head alone fill the third step, whatever the attributes.
+const _: () = assert!(super::super::offset::round_up(HEADER_LENGTH + ATTRIBUTES) >= 96);
+
+const TIMED: u16 = 1;
+
+/// Where a message belongs in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Readable at once, at this place in its queue.
+    Ready { queue_offset: u64 },
+    /// Waits in the wheel.
+    Timed { deadline: Timestamp },
+}
+
+/// A message as its record has it, without the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub nonce: u64,
+    pub born_at: Timestamp,
+    pub placement: Placement,
+    pub topic_id: u32,
+    pub queue: u16,
+    pub tag_hash: u16,
+    pub topic: String,
+    pub attributes: Attributes,
+}
+
+impl Message {
+    pub fn encode(&self, body: &[u8]) -> Encoded {
+        let (flags, deadline, queue_offset) = match self.placement {
+            Placement::Ready { queue_offset } => (0, 0, queue_offset),
+            Placement::Timed { deadline } => (TIMED, deadline.as_millis(), 0),
+        };
+        let head = ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes);
+        let mut record = Encoded::start(Kind::Message, head, body.len());
+        record.head(&self.nonce.to_le_bytes());
+        record.head(&self.born_at.as_millis().to_le_bytes());
+        record.head(&deadline.to_le_bytes());
+        record.head(&queue_offset.to_le_bytes());
+        record.head(&self.topic_id.to_le_bytes());
+        record.head(&self.queue.to_le_bytes());
+        record.head(&self.tag_hash.to_le_bytes());
+        record.head(&flags.to_le_bytes());
+        record.head(&[0; 2]);
+        attributes::encode(&self.topic, &self.attributes, &mut record.bytes);
+        record.finish(body)
+    }
+
+    /// Gives an encoded ready message its place in its queue, which only the appender knows.
+    pub fn set_queue_offset(record: &mut Encoded, queue_offset: u64) {
+        record.put_u64(HEADER_LENGTH + QUEUE_OFFSET, queue_offset);
+    }
+
+    /// Reads the head of a message record; the body need not be at hand.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`] when it is another kind or does not follow the format.
+    pub fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
+        record.expect(Kind::Message)?;
+        let fixed = MessageHead::decode(record.head)?;
+        let (topic, attributes) = attributes::decode(&record.head[ATTRIBUTES..])?;
+        Ok(Self {
+            nonce: fixed.nonce,
+            born_at: fixed.born_at,
+            placement: fixed.placement,
+            topic_id: fixed.topic_id,
+            queue: fixed.queue,
+            tag_hash: fixed.tag_hash,
+            topic,
+            attributes,
+        })
+    }
+
+    /// The fixed part alone: all that dispatch and the timer need, with nothing allocated.
+    ///
+    /// # Errors
+    ///
+    /// As [`Message::decode`].
+    pub fn decode_fixed(record: &Record<'_>) -> Result<MessageHead, RecordError> {
+        record.expect(Kind::Message)?;
+        MessageHead::decode(record.head)
+    }
+}
+
+/// The fixed part of a message's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageHead {
+    pub nonce: u64,
+    pub born_at: Timestamp,
+    pub placement: Placement,
+    pub topic_id: u32,
+    pub queue: u16,
+    pub tag_hash: u16,
+}
+
+impl MessageHead {
+    fn decode(head: &[u8]) -> Result<Self, RecordError> {
+        if head.len() < ATTRIBUTES {
+            return Err(RecordError::Short { needed: ATTRIBUTES, got: head.len() });
+        }
+        let deadline = read_u64(head, DEADLINE);
+        let queue_offset = read_u64(head, QUEUE_OFFSET);
+        let placement = match (read_u16(head, FLAGS), deadline, queue_offset) {
+            (0, 0, queue_offset) => Placement::Ready { queue_offset },
+            (TIMED, deadline, 0) => Placement::Timed { deadline: Timestamp::from_millis(deadline) },
+            _ => return Err(RecordError::Head("flags, deadline and queue offset disagree")),
+        };
+        if read_u16(head, ZERO) != 0 {
+            return Err(RecordError::NotZero);
+        }
+        Ok(Self {
+            nonce: read_u64(head, NONCE),
+            born_at: Timestamp::from_millis(read_u64(head, BORN_AT)),
+            placement,
+            topic_id: read_u32(head, TOPIC_ID),
+            queue: read_u16(head, QUEUE),
+            tag_hash: read_u16(head, TAG_HASH),
+        })
+    }
+}
+
+/// Hashes a tag to the 16 bits that pointers carry, so that a filter reads no message it can leave
+/// out. No tag is 0; a tag is never 0.
+pub fn tag_hash(tag: Option<&str>) -> u16 {
+    match tag {
+        None => 0,
+        Some(tag) => {
+            let hash = xxhash_rust::xxh3::xxh3_64(tag.as_bytes());
+            u16::try_from(hash % 65_535 + 1).expect("at most 65535")
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The 64-bit tag of a TimerLog record: all that firing needs, so that firing reads no message.
+//!
+//! ```text
+//! bit   63   60 59            32 31       16 15        0
+//!       +------+----------------+-----------+-----------+
+//!       | kind | topic id       | queue     | tag hash  |
+//!       +------+----------------+-----------+-----------+
+//! ```
+
+/// What is due. Persisted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TimedKind {
+    /// A message that becomes readable.
+    Message = 1,
+}
+
+/// Topic ids have 28 bits here, so there are no more than that.
+pub const MAX_TOPIC_ID: u32 = (1 << 28) - 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerTag(pub u64);
+
+impl TimerTag {
+    pub fn message(topic_id: u32, queue: u16, tag_hash: u16) -> Self {
+        debug_assert!(topic_id <= MAX_TOPIC_ID);
+        let kind = TimedKind::Message as u64;
+        let low = u64::from(queue) << 16 | u64::from(tag_hash);
+        Self(kind << 60 | u64::from(topic_id) << 32 | low)
+    }
+
+    /// `None` for a kind that this version does not know.
+    pub fn kind(self) -> Option<TimedKind> {
+        match self.0 >> 60 {
+            1 => Some(TimedKind::Message),
+            _ => None,
+        }
+    }
+
+    pub fn topic_id(self) -> u32 {
+        u32::try_from(self.0 >> 32).expect("32 bits are left") & MAX_TOPIC_ID
+    }
+
+    pub fn queue(self) -> u16 {
+        u16::try_from(self.0 >> 16 & 0xffff).expect("masked to 16 bits")
+    }
+
+    pub fn tag_hash(self) -> u16 {
+        u16::try_from(self.0 & 0xffff).expect("masked to 16 bits")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_holds_its_parts_at_their_bits() {
+        let tag = TimerTag::message(MAX_TOPIC_ID, 0xfffe, 0x1234);
+        assert_eq!(tag.0, 0x1fff_ffff_fffe_1234);
+        assert_eq!(tag.kind(), Some(TimedKind::Message));
+        assert_eq!((tag.topic_id(), tag.queue(), tag.tag_hash()), (MAX_TOPIC_ID, 0xfffe, 0x1234));
+        assert_eq!(TimerTag(0xf000_0000_0000_0000).kind(), None);
+    }
+}

@@ -1,0 +1,332 @@
+//! Horolog as one value: what every door (HTTP now, others later) calls.
+//!
+//! Each call answers when what it decided is durable. Decisions are made by
+//! [`producer`](crate::producer) and [`consumer`](crate::consumer); this room gives them the time,
+//! waits for the disk, and runs the stages on threads.
+
+mod answers;
+mod observers;
+mod threads;
+
+pub use answers::{
+    Accepted, AckOutcome, CancelError, ExtendError, Extended, LookupError, MessageView, OpenError,
+    PutError, Readiness, ReceiveError, ReceiveRequest, Received, ServiceConfig, Unavailable,
+    WithBody,
+};
+pub use threads::ServiceHandle;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use timerlog::disk::Directory;
+
+use self::threads::Failure;
+use crate::clock::Clock;
+use crate::commitlog::{Durability, Receipt};
+use crate::config::TopicCreation;
+use crate::consumer::{self, Consumers, Leased};
+use crate::engine::Engine;
+use crate::message::{GroupName, NewMessage, TopicName};
+use crate::metrics::Metrics;
+use crate::producer::{self, CancelAnswer, Cancelled, PutSettings};
+use crate::store::{Group, Topic};
+
+/// How long a group's leases last unless it says otherwise.
+const INVISIBLE_FOR_MS: u64 = 30_000;
+
+/// Cheap to clone; all clones are the same service.
+#[derive(Clone, Debug)]
+pub struct Service(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    put: PutSettings,
+    draining: AtomicBool,
+    failure: Arc<Failure>,
+}
+
+impl Service {
+    /// Opens the data directory and starts the threads. Blocks until everything is recovered. `random`
+    /// is 32 bytes from the operating system.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] names the file that cannot be used, and why.
+    pub fn open(
+        config: &ServiceConfig,
+        directory: &Arc<dyn Directory>,
+        clock: Arc<dyn Clock>,
+        metrics: Arc<Metrics>,
+        random: &[u8; 32],
+    ) -> Result<(Self, ServiceHandle), OpenError> {
+        let started = threads::start(config, directory, &clock, &metrics, random)?;
+        let queues = match config.topics {
+            TopicCreation::Automatic => Some(config.queues_per_topic),
+            TopicCreation::Explicit => None,
+        };
+        let inner = Arc::new(Inner {
+            engine: started.engine,
+            clock,
+            metrics,
+            put: PutSettings { queues_of_new_topic: queues },
+            draining: AtomicBool::new(false),
+            failure: started.failure,
+        });
+        let service = Self(inner);
+        let handle = ServiceHandle::new(service.clone(), started.running);
+        Ok((service, handle))
+    }
+
+    /// Accepts a message, for now or for a moment.
+    ///
+    /// # Errors
+    ///
+    /// [`PutError`]; nothing was stored, unless it says that what became of it is unknown.
+    pub async fn put(&self, topic: &TopicName, message: NewMessage) -> Result<Accepted, PutError> {
+        self.check_open()?;
+        let Inner { engine, clock, .. } = &*self.0;
+        let now = clock.now().wall;
+        let nonce = engine.nonce();
+        let decided = producer::put(&engine.store, self.0.put, topic, message, nonce, now)?;
+        self.durable(&decided.receipt).await?;
+        self.0.metrics.accepted(1);
+        let answer = decided.answer;
+        Ok(Accepted {
+            id: engine.store.ids().message_id(answer.offset, answer.nonce),
+            state: answer.state,
+            deliver_at: answer.deliver_at,
+        })
+    }
+
+    /// What is known of a message.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError::NotFound`] for everything that is not an id of ours.
+    pub async fn message(&self, id: &str, body: WithBody) -> Result<MessageView, LookupError> {
+        self.check_ready()?;
+        let store = &self.0.engine.store;
+        let found = producer::find(store, id)?;
+        let standing = found.standing(store).map_err(Unavailable::of)?;
+        if let Some(receipt) = &standing.receipt {
+            self.durable(receipt).await?;
+        }
+        let service = self.clone();
+        let id = id.to_owned();
+        // The look into queue and log may go to the disk.
+        blocking(move || service.view(id, &found, standing.state, body)).await?
+    }
+
+    fn view(
+        &self,
+        id: String,
+        found: &producer::Found,
+        state: crate::message::State,
+        body: WithBody,
+    ) -> Result<MessageView, LookupError> {
+        let store = &self.0.engine.store;
+        let topic = store.topic_by_id(found.message.topic_id);
+        let fired_at = match topic {
+            Some(topic) if state == crate::message::State::Ready => {
+                found.fired_at(&topic).map_err(Unavailable::of)?
+            }
+            _ => None,
+        };
+        let body = match body {
+            WithBody::No => None,
+            WithBody::Yes => Some(producer::body(store, found)?),
+        };
+        Ok(MessageView {
+            id,
+            topic: found.message.topic.clone(),
+            state,
+            born_at: found.message.born_at,
+            deliver_at: found.deliver_at(),
+            fired_at,
+            attributes: found.message.attributes.clone(),
+            body,
+        })
+    }
+
+    /// Cancels a message that waits. `Ok` means that it will never be delivered.
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::AlreadyDelivered`] when it is on its topic.
+    pub async fn cancel(&self, id: &str) -> Result<(), CancelError> {
+        self.check_ready()?;
+        let Inner { engine, clock, .. } = &*self.0;
+        let found = producer::find(&engine.store, id)?;
+        let decided = producer::cancel(&engine.store, &found, clock.now().wall)?;
+        self.durable(&decided.receipt).await?;
+        match decided.answer {
+            CancelAnswer::Cancelled(Cancelled::First) => {
+                self.0.metrics.cancelled(1);
+                Ok(())
+            }
+            CancelAnswer::Cancelled(Cancelled::Before) => Ok(()),
+            CancelAnswer::AlreadyDelivered => Err(CancelError::AlreadyDelivered),
+        }
+    }
+
+    /// Leases messages to the group, waiting for some to arrive if there are none.
+    ///
+    /// Dropping the future gives nothing away: a lease counts only when the answer is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveError`]; nothing is leased then.
+    pub async fn receive(
+        &self,
+        group: &GroupName,
+        request: ReceiveRequest,
+    ) -> Result<Vec<Received>, ReceiveError> {
+        self.check_ready()?;
+        let Inner { engine, clock, .. } = &*self.0;
+        let Some(topic) = engine.store.topic(&request.topic) else {
+            return Err(ReceiveError::TopicNotFound { topic: request.topic });
+        };
+        let now = clock.now().wall;
+        let group = engine.store.group_or_make(group, INVISIBLE_FOR_MS, now)?;
+        let invisible_for = Consumers::invisible_for(&group, request.invisible_for_ms);
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(request.wait_ms);
+        loop {
+            let mut poll = engine.consumers.polls().join(group.id, topic.id);
+            let leased = self.lease(&group, &topic, request.max, invisible_for).await?;
+            let over = self.is_draining() || tokio::time::Instant::now() >= deadline;
+            if !leased.is_empty() || over {
+                return Ok(leased.take());
+            }
+            // Woken or timed out, the next look decides.
+            let _ = tokio::time::timeout_at(deadline, poll.woken()).await;
+        }
+    }
+
+    async fn lease(
+        &self,
+        group: &Arc<Group>,
+        topic: &Arc<Topic>,
+        max: usize,
+        invisible_for: Duration,
+    ) -> Result<Leased, ReceiveError> {
+        if !self.0.engine.consumers.may_have(group, topic) {
+            return Ok(self.0.engine.consumers.nothing());
+        }
+        let service = self.clone();
+        let (group, topic) = (Arc::clone(group), Arc::clone(topic));
+        // Bodies are read from the disk, not on the network's threads.
+        let leased = blocking(move || {
+            let now = service.0.clock.now();
+            service.0.engine.consumers.receive(&group, &topic, max, invisible_for, now)
+        });
+        Ok(leased.await??)
+    }
+
+    /// Acknowledges messages; one outcome a handle, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`]; nothing was acknowledged, unless it says that what became of it is unknown.
+    pub async fn ack(
+        &self,
+        group: &GroupName,
+        handles: &[String],
+    ) -> Result<Vec<AckOutcome>, Unavailable> {
+        self.check_ready()?;
+        let Inner { engine, clock, .. } = &*self.0;
+        let Some(group) = engine.store.group(group) else {
+            return Ok(vec![AckOutcome::InvalidReceiptHandle; handles.len()]);
+        };
+        let acked = engine.consumers.ack(&group, handles, clock.now());
+        let (outcomes, receipt) = acked.map_err(|consumer::AckError::Append(error)| error)?;
+        self.durable(&receipt).await?;
+        Ok(outcomes)
+    }
+
+    /// Makes a lease last `invisible_for_ms` from now.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtendError::InvalidReceiptHandle`] when the handle is not, or no longer, good.
+    pub async fn extend(
+        &self,
+        group: &GroupName,
+        handle: &str,
+        invisible_for_ms: u64,
+    ) -> Result<Extended, ExtendError> {
+        self.check_ready()?;
+        let Inner { engine, clock, .. } = &*self.0;
+        let group = engine.store.group(group).ok_or(ExtendError::InvalidReceiptHandle)?;
+        let invisible_for = Duration::from_millis(invisible_for_ms);
+        engine
+            .consumers
+            .extend(&group, handle, invisible_for, clock.now())
+            .ok_or(ExtendError::InvalidReceiptHandle)
+    }
+
+    /// Whether the server does what it promises right now.
+    pub fn readiness(&self) -> Readiness {
+        let reason = if let Some(reason) = self.0.failure.reason() {
+            reason
+        } else if self.is_draining() {
+            "the server is stopping".to_owned()
+        } else if self.0.engine.timer.is_held() {
+            "the wall clock jumped forward: firing is held until an operator had time to look"
+                .into()
+        } else {
+            return Readiness::Ready;
+        };
+        Readiness::NotReady { reason }
+    }
+
+    /// Messages that wait for their moment.
+    pub fn pending(&self) -> u64 {
+        self.0.engine.store.pending()
+    }
+
+    /// Makes waiting receives answer with nothing and refuses new messages.
+    pub fn drain(&self) {
+        self.0.draining.store(true, Ordering::Release);
+        self.0.engine.consumers.polls().drain();
+    }
+
+    fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::Acquire)
+    }
+
+    /// New work is refused while draining; changes to what is there are not.
+    fn check_open(&self) -> Result<(), Unavailable> {
+        if self.is_draining() {
+            return Err(Unavailable::NotReady { reason: "the server is stopping".to_owned() });
+        }
+        self.check_ready()
+    }
+
+    fn check_ready(&self) -> Result<(), Unavailable> {
+        match self.0.failure.reason() {
+            Some(reason) => Err(Unavailable::Failed { reason }),
+            None => Ok(()),
+        }
+    }
+
+    async fn durable(&self, receipt: &Receipt) -> Result<(), Unavailable> {
+        match receipt.wait().await {
+            Durability::Durable => Ok(()),
+            Durability::Failed => Err(Unavailable::Failed {
+                reason: self.0.failure.reason().unwrap_or_else(|| "the disk failed".to_owned()),
+            }),
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unavailable> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Unavailable::NotReady { reason: "the server is stopping".to_owned() })
+}

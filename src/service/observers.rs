@@ -1,0 +1,33 @@
+//! What the stages do, told to the metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::metrics::{ClockStep, LogFile, Metrics};
+use crate::store::flush::FlushObserver;
+use crate::timer;
+
+pub(super) struct Flushes(pub(super) Arc<Metrics>);
+
+impl FlushObserver for Flushes {
+    fn flushed(&self, records: u64, bytes: u64, took: Duration) {
+        self.0.fsync(took);
+        self.0.group(u32::try_from(records).unwrap_or(u32::MAX));
+        self.0.written(LogFile::CommitLog, bytes);
+    }
+}
+
+pub(super) struct Timers(pub(super) Arc<Metrics>);
+
+impl timer::Observer for Timers {
+    fn fired(&self, count: u64, late_ms: u64) {
+        self.0.fired(count, late_ms);
+    }
+
+    fn clock_stepped(&self, step: timer::ClockStep) {
+        self.0.clock_step(match step {
+            timer::ClockStep::Forward { .. } => ClockStep::Forward,
+            timer::ClockStep::Back { .. } => ClockStep::Backward,
+        });
+    }
+}

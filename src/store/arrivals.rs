@@ -1,0 +1,28 @@
+//! Who is told when units arrive.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+/// Told by dispatch, on its thread: be quick.
+pub trait ArrivalListener: Send + Sync + std::fmt::Debug {
+    /// `count` units of the topic can be read that could not before.
+    fn arrived(&self, topic_id: u32, count: u64);
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    listeners: RwLock<Vec<Arc<dyn ArrivalListener>>>,
+}
+
+impl Arrivals {
+    pub(super) fn listen(&self, listener: Arc<dyn ArrivalListener>) {
+        self.listeners.write().push(listener);
+    }
+
+    pub(super) fn announce(&self, topic_id: u32, count: u64) {
+        for listener in &*self.listeners.read() {
+            listener.arrived(topic_id, count);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The checkpoint: how far everything derived is, so that a start need not read the whole log.
+//!
+//! In this order, so that a kill at any line costs start time only:
+//!
+//! 1. the timer notes and syncs its part (how far it has filed, its logs' lengths);
+//! 2. dispatch's part is copied under its lock: T, the queues' lengths, progress, counts. T is not before
+//!    what the timer has filed;
+//! 3. the dirty settled pages are copied;
+//! 4. **the log is flushed to its present tail**, so that no page knows of a fact that could be lost;
+//! 5. the pages are written, the queues synced;
+//! 6. the checkpoint is written, over the older of two copies.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use timerlog::checkpoint::{self, Format};
+use timerlog::planted::{self, Fault};
+
+use super::state::{GroupState, State, TopicState};
+use super::{Store, StoreError};
+use crate::clock::Now;
+use crate::stage::{Progress, Signal, Stage, StageError};
+
+/// The file kit's part: what kind of checkpoint this is.
+pub(super) const FORMAT: Format = Format { magic: *b"HOROSTAT", version: 1 };
+
+/// Whoever keeps derived state above the store: the timer.
+pub trait Participant: Send + Sync + std::fmt::Debug {
+    /// Syncs what is derived and answers how far it is, or `None` when now is not a good time.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    fn capture(&self) -> Result<Option<Vec<u8>>, StoreError>;
+}
+
+/// What the last checkpoint said.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    generation: u64,
+    payload: Vec<u8>,
+}
+
+impl Written {
+    pub(super) fn after(generation: u64) -> Self {
+        Self { generation, payload: Vec::new() }
+    }
+}
+
+/// What a call of [`Store::checkpoint`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checkpointed {
+    Written,
+    /// Nothing has changed since the last one.
+    Unchanged,
+    /// The timer is in the midst of something: ask again.
+    NotNow,
+}
+
+impl Store {
+    /// Writes a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails: the checkpoint before still stands, and the server must end.
+    pub fn checkpoint(
+        &self,
+        timer: &dyn Participant,
+        now: Now,
+    ) -> Result<Checkpointed, StoreError> {
+        let mut written = self.checkpoint.lock();
+        let Some(timer) = timer.capture()? else { return Ok(Checkpointed::NotNow) };
+        let mut state = self.capture(timer);
+        let dirty = self.log.settled().copy_dirty();
+        state.durable_upto = match planted::is(Fault::PagesBeforeFlush) {
+            true => self.log.durable(),
+            false => self.log.flush_to_disk(now)?,
+        };
+        self.dispatch_signal.raise();
+        self.log.settled().write(dirty, state.durable_upto)?;
+        state.settled_upto = self.log.settled().written_upto();
+        self.sync_queues()?;
+        let payload = state.encode();
+        if payload == written.payload {
+            return Ok(Checkpointed::Unchanged);
+        }
+        checkpoint::write(&*self.root, FORMAT, written.generation + 1, &payload)?;
+        *written = Written { generation: written.generation + 1, payload };
+        Ok(Checkpointed::Written)
+    }
+
+    fn capture(&self, timer: Vec<u8>) -> State {
+        let dispatcher = self.dispatcher.lock();
+        let topics = self.fold.topics.all().into_iter().map(|topic| TopicState {
+            id: topic.id,
+            name: topic.name.clone(),
+            pending: topic.pending.load(Ordering::Relaxed),
+            lengths: topic.queues.iter().map(|queue| queue.units.committed()).collect(),
+        });
+        let groups = self.fold.groups.all().into_iter().map(|group| GroupState {
+            id: group.id,
+            epoch: group.epoch,
+            invisible_for_ms: group.invisible_for_ms,
+            name: group.name.clone(),
+            progress: group.progress.lock().clone(),
+        });
+        State {
+            at: dispatcher.at,
+            counts: dispatcher.counts,
+            next_topic_id: self.fold.topics.next_id(),
+            next_group_id: self.fold.groups.next_id(),
+            topics: topics.collect(),
+            groups: groups.collect(),
+            timer,
+            ..State::default()
+        }
+    }
+
+    fn sync_queues(&self) -> Result<(), StoreError> {
+        for topic in self.fold.topics.all() {
+            for queue in &topic.queues {
+                queue.units.flush()?;
+            }
+        }
+        Ok(self.fold.topics.sync()?)
+    }
+}
+
+/// Checkpoints as a stage.
+#[derive(Debug)]
+pub struct CheckpointStage {
+    store: Arc<Store>,
+    timer: Arc<dyn Participant>,
+    interval: Duration,
+    last: Option<Duration>,
+    signal: Signal,
+}
+
+impl CheckpointStage {
+    pub fn new(store: Arc<Store>, timer: Arc<dyn Participant>, interval: Duration) -> Self {
+        Self { store, timer, interval, last: None, signal: Signal::default() }
+    }
+}
+
+impl Stage for CheckpointStage {
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn step(&mut self, now: Now) -> Result<Progress, StageError> {
+        let last = *self.last.get_or_insert(now.monotonic);
+        let due = now.monotonic.saturating_sub(last) >= self.interval;
+        if due || self.store.log.settled().wants_checkpoint() {
+            let checkpointed = self.store.checkpoint(&*self.timer, now);
+            match checkpointed.map_err(|error| StageError::new(self.name(), error))? {
+                Checkpointed::Written | Checkpointed::Unchanged => self.last = Some(now.monotonic),
+                Checkpointed::NotNow => {}
+            }
+        }
+        Ok(Progress::Idle)
+    }
+
+    fn signal(&self) -> &Signal {
+        &self.signal
+    }
+}

@@ -1,0 +1,356 @@
+//! The fold over the log: it turns records into queue units, progress and counts.
+//!
+//! The same fold serves live groups ([`dispatch`](super::dispatch)) and recovery, which also gets back
+//! what the appender knew: settled bits, topics, next offsets. It takes no clock and nothing random, so
+//! the state is a function of the log. A record that cannot be folded is logged and left out: it is lost
+//! alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use timerlog::planted::{self, Fault};
+
+use super::StoreError;
+use super::groups::{Group, Groups, QueueKey};
+use super::state::Counts;
+use super::topics::{TIMER_TOPIC_ID, Topic, Topics};
+use crate::commitlog::settled::Settled;
+use crate::commitlog::{Outcome, ScanFrom};
+use crate::consumequeue::{QueueError, Unit};
+use crate::message::record::{
+    Ack, Acked, Cancel, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
+    RecordError, TopicSet,
+};
+use crate::message::timer_tag::TimerTag;
+
+/// Queues that a topic has when only a message of it tells that it exists.
+const QUEUES_UNKNOWN: usize = 1;
+
+/// What dispatch alone writes, behind one lock.
+#[derive(Debug, Default)]
+pub(super) struct Dispatcher {
+    /// Everything before this is folded.
+    pub(super) at: ScanFrom,
+    pub(super) counts: Counts,
+    batch: Batch,
+    /// The group at hand, kept for its room.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Dispatcher {
+    pub(super) fn new(at: ScanFrom, counts: Counts) -> Self {
+        Self { at, counts, ..Self::default() }
+    }
+}
+
+/// Units of one group, to be written queue by queue.
+#[derive(Debug, Default)]
+struct Batch {
+    queues: BTreeMap<QueueKey, Vec<(u64, Unit)>>,
+}
+
+impl Batch {
+    fn add(&mut self, key: QueueKey, place: u64, unit: Unit) {
+        self.queues.entry(key).or_default().push((place, unit));
+    }
+}
+
+/// Counts for those who do not hold the lock.
+#[derive(Debug, Default)]
+pub(super) struct LiveCounts {
+    pub(super) accepted: AtomicU64,
+    pub(super) pending: AtomicU64,
+    pub(super) dispatched: AtomicU64,
+}
+
+/// Why a record cannot be folded.
+#[derive(Debug, thiserror::Error)]
+enum FoldError {
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("it speaks of topic {0}, which no record has made")]
+    UnknownTopic(u32),
+    #[error("it speaks of queue {queue} of topic {topic}, which has fewer")]
+    UnknownQueue { topic: u32, queue: u16 },
+    #[error("it speaks of group {0}, which no record has made")]
+    UnknownGroup(u32),
+    /// Nothing to do with the record: the whole fold must stop.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<QueueError> for FoldError {
+    fn from(error: QueueError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// What the fold makes.
+#[derive(Debug)]
+pub(super) struct Fold {
+    pub(super) topics: Topics,
+    pub(super) groups: Groups,
+    pub(super) counts: LiveCounts,
+}
+
+impl Fold {
+    /// Folds a record of recovery: also what the appender had known.
+    pub(super) fn replay(
+        &self,
+        dispatcher: &mut Dispatcher,
+        settled: &Settled,
+        record: &Record<'_>,
+    ) -> Result<(), StoreError> {
+        self.fold(dispatcher, record)?;
+        let offset = record.header.offset;
+        let lost = |error: RecordError| {
+            tracing::error!(offset = offset.get(), %error, "a record cannot be folded");
+        };
+        match record.header.kind {
+            Kind::Cancel => match Cancel::decode(record) {
+                Ok(cancel) => settled.replay(cancel.cause, Outcome::Withdrawn)?,
+                Err(error) => lost(error),
+            },
+            Kind::Delivery => match Delivery::decode(record) {
+                Ok(run) => {
+                    for fired in &run.fired {
+                        settled.replay(fired.cause, Outcome::Delivered)?;
+                    }
+                    let end = run.first_queue_offset + run.fired.len() as u64;
+                    self.raise_next_offset(run.topic_id, run.queue, end);
+                }
+                Err(error) => lost(error),
+            },
+            Kind::Message => match Message::decode_fixed(record) {
+                Ok(head) => {
+                    if let Placement::Ready { queue_offset } = head.placement {
+                        self.raise_next_offset(head.topic_id, head.queue, queue_offset + 1);
+                    }
+                }
+                Err(error) => lost(error),
+            },
+            _ => {}
+        }
+        // Long replays must not keep all units in memory.
+        if dispatcher.batch.queues.values().map(Vec::len).sum::<usize>() > 65_536 {
+            self.write_batch(dispatcher)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a recovery: everything folded is written.
+    pub(super) fn finish_replay(
+        &self,
+        dispatcher: &mut Dispatcher,
+        tail: ScanFrom,
+    ) -> Result<(), StoreError> {
+        self.write_batch(dispatcher)?;
+        dispatcher.at = tail;
+        self.publish(dispatcher);
+        Ok(())
+    }
+
+    fn raise_next_offset(&self, topic_id: u32, queue: u16, end: u64) {
+        if let Some(topic) = self.topics.by_id(topic_id)
+            && let Some(queue) = topic.queue(queue)
+        {
+            queue.raise_next_offset(end);
+        }
+    }
+
+    pub(super) fn publish(&self, dispatcher: &Dispatcher) {
+        let counts = &dispatcher.counts;
+        self.counts.accepted.store(counts.accepted, Ordering::Relaxed);
+        self.counts.pending.store(counts.pending(), Ordering::Relaxed);
+        self.counts.dispatched.store(dispatcher.at.offset.get(), Ordering::Release);
+    }
+
+    /// Folds one record; one that cannot be folded is left out.
+    pub(super) fn fold(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), StoreError> {
+        let folded = match record.header.kind {
+            Kind::Message => self.fold_message(dispatcher, record),
+            Kind::Cancel => self.fold_cancel(dispatcher, record),
+            Kind::Delivery => self.fold_delivery(dispatcher, record),
+            Kind::Ack => self.fold_ack(record),
+            Kind::LeaseExpired => self.fold_lease_expired(record),
+            Kind::TopicSet => self.fold_topic_set(record),
+            Kind::GroupSet => self.fold_group_set(record),
+            Kind::Opened | Kind::Quarantine => Ok(()),
+            kind => {
+                // A later version writes these; this one would lose what they say.
+                return Err(StoreError::UnknownKind { kind, offset: record.header.offset.get() });
+            }
+        };
+        match folded {
+            Ok(()) => Ok(()),
+            Err(FoldError::Store(error)) => Err(error),
+            Err(error) => {
+                let offset = record.header.offset.get();
+                tracing::error!(offset, %error, "a record cannot be folded");
+                Ok(())
+            }
+        }
+    }
+
+    fn fold_message(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let head = Message::decode_fixed(record)?;
+        let topic = match self.topics.by_id(head.topic_id) {
+            Some(topic) => topic,
+            None => self.topic_of_message(record)?,
+        };
+        let mut unit = Unit {
+            offset: record.header.offset,
+            length: pointer_length(record),
+            tag_hash: head.tag_hash,
+            time: head.born_at,
+        };
+        match head.placement {
+            Placement::Ready { queue_offset } => {
+                check_queue(&topic, head.queue)?;
+                dispatcher.batch.add((topic.id, head.queue), queue_offset, unit);
+            }
+            Placement::Timed { deadline } => {
+                unit.time = deadline;
+                self.file_timer_unit(dispatcher, unit);
+                dispatcher.counts.scheduled += 1;
+                topic.pending.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        dispatcher.counts.accepted += 1;
+        Ok(())
+    }
+
+    /// The record that made the topic is lost, but a message of it is not: the topic is made again.
+    fn topic_of_message(&self, record: &Record<'_>) -> Result<Arc<Topic>, FoldError> {
+        let message = Message::decode(record)?;
+        let queues = QUEUES_UNKNOWN.max(usize::from(message.queue) + 1);
+        Ok(self.topics.add(message.topic_id, &message.topic, &vec![0; queues], 0)?)
+    }
+
+    fn file_timer_unit(&self, dispatcher: &mut Dispatcher, unit: Unit) {
+        let place = dispatcher.counts.timer_units;
+        dispatcher.counts.timer_units += 1;
+        dispatcher.batch.add((TIMER_TOPIC_ID, 0), place, unit);
+    }
+
+    fn fold_cancel(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let cancel = Cancel::decode(record)?;
+        let unit = Unit {
+            offset: record.header.offset,
+            length: pointer_length(record),
+            tag_hash: 0,
+            time: cancel.deadline,
+        };
+        self.file_timer_unit(dispatcher, unit);
+        dispatcher.counts.cancelled += 1;
+        if let Some(topic) = self.topics.by_id(TimerTag(cancel.tag).topic_id()) {
+            topic.settled(1);
+        }
+        Ok(())
+    }
+
+    fn fold_delivery(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let run = Delivery::decode(record)?;
+        let topic = self.topics.by_id(run.topic_id).ok_or(FoldError::UnknownTopic(run.topic_id))?;
+        check_queue(&topic, run.queue)?;
+        let key = (topic.id, run.queue);
+        let units = dispatcher.batch.queues.entry(key).or_default();
+        for (place, fired) in (run.first_queue_offset..).zip(&run.fired) {
+            let (offset, length) = (fired.cause, fired.length);
+            let (tag_hash, time) = (fired.tag_hash, run.fired_at);
+            units.push((place, Unit { offset, length, tag_hash, time }));
+        }
+        let count = run.fired.len() as u64;
+        dispatcher.counts.fired += count;
+        topic.settled(count);
+        Ok(())
+    }
+
+    fn fold_ack(&self, record: &Record<'_>) -> Result<(), FoldError> {
+        let ack = Ack::decode(record)?;
+        if planted::is(Fault::ForgetAcks) {
+            return Ok(());
+        }
+        let group = self.groups.by_id(ack.group_id).ok_or(FoldError::UnknownGroup(ack.group_id))?;
+        let mut progress = group.progress.lock();
+        for Acked { topic_id, queue, queue_offset } in ack.acked {
+            progress.entry((topic_id, queue)).or_default().ack(queue_offset);
+        }
+        Ok(())
+    }
+
+    fn fold_lease_expired(&self, record: &Record<'_>) -> Result<(), FoldError> {
+        let expired = LeaseExpired::decode(record)?;
+        let id = expired.group_id;
+        let group = self.groups.by_id(id).ok_or(FoldError::UnknownGroup(id))?;
+        let key = (expired.message.topic_id, expired.message.queue);
+        let mut progress = group.progress.lock();
+        let queue = progress.entry(key).or_default();
+        queue.attempted(expired.message.queue_offset, expired.attempt);
+        Ok(())
+    }
+
+    fn fold_topic_set(&self, record: &Record<'_>) -> Result<(), FoldError> {
+        let set = TopicSet::decode(record)?;
+        self.topics.add(set.topic_id, &set.name, &vec![0; usize::from(set.queues)], 0)?;
+        Ok(())
+    }
+
+    fn fold_group_set(&self, record: &Record<'_>) -> Result<(), FoldError> {
+        let set = GroupSet::decode(record)?;
+        self.groups.add(Group::new(set.group_id, &set.name, set.epoch, set.invisible_for_ms));
+        Ok(())
+    }
+
+    /// Writes the units of the batch and answers how many went to which topic.
+    pub(super) fn write_batch(
+        &self,
+        dispatcher: &mut Dispatcher,
+    ) -> Result<Vec<(u32, u64)>, StoreError> {
+        let mut arrived: Vec<(u32, u64)> = Vec::new();
+        let mut run = Vec::new();
+        for ((topic_id, queue), mut units) in std::mem::take(&mut dispatcher.batch.queues) {
+            let Some(topic) = self.topics.by_id(topic_id) else { continue };
+            let Some(queue) = topic.queue(queue) else { continue };
+            units.sort_by_key(|&(place, _)| place);
+            for row in units.chunk_by(|(place, _), (next, _)| place + 1 == *next) {
+                run.clear();
+                run.extend(row.iter().map(|&(_, unit)| unit));
+                queue.units.append(row[0].0, &run)?;
+            }
+            match arrived.last_mut() {
+                Some((last, count)) if *last == topic_id => *count += units.len() as u64,
+                _ => arrived.push((topic_id, units.len() as u64)),
+            }
+        }
+        Ok(arrived)
+    }
+}
+
+fn check_queue(topic: &Topic, queue: u16) -> Result<(), FoldError> {
+    match topic.queue(queue) {
+        Some(_) => Ok(()),
+        None => Err(FoldError::UnknownQueue { topic: topic.id, queue }),
+    }
+}
+
+fn pointer_length(record: &Record<'_>) -> u32 {
+    u32::try_from(record.header.length()).expect("a record is shorter than its group of 8 MiB")
+}

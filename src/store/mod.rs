@@ -1,0 +1,208 @@
+//! The store: the log and what is derived from it, as one thing.
+//!
+//! ```text
+//!   turn, flush ──> CommitLog ──> dispatch (the fold) ──> ConsumeQueues, progress, counts
+//!                      │                                        │
+//!                      └──────────── checkpoint ────────────────┘   two copies, written last
+//! ```
+//!
+//! Ground rules:
+//!
+//! - The log is the truth; everything else below the data directory but `id.key` can be deleted while
+//!   the server is down, and is then built again.
+//! - Order of locks: appender, then settled pages; dispatcher alone. A checkpoint takes the dispatcher's
+//!   lock to copy, never to write.
+//! - A checkpoint says nothing that the disk does not hold: see [`checkpoint`].
+
+mod arrivals;
+pub mod checkpoint;
+pub mod dispatch;
+pub mod flush;
+mod fold;
+mod groups;
+mod identity;
+mod open;
+mod progress;
+mod state;
+mod topics;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+use timerlog::disk::{Directory, DiskError, Lock};
+use timerlog::segment::RowError;
+
+pub use self::arrivals::ArrivalListener;
+use self::arrivals::Arrivals;
+use self::fold::{Dispatcher, Fold};
+pub use self::groups::{Group, QueueKey};
+pub use self::identity::{Identity, IdentityError};
+pub use self::open::{OpenError, Settings, StoreOpened};
+pub use self::progress::QueueProgress;
+pub use self::state::{Counts, StateError};
+pub use self::topics::{Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic};
+use crate::clock::Timestamp;
+use crate::commitlog::settled::SettledError;
+use crate::commitlog::{AppendError, CommitLog, ReadError};
+use crate::consumequeue::QueueError;
+use crate::message::id::IdKey;
+use crate::message::offset::Offset;
+use crate::message::record::{GroupSet, Kind, TopicSet};
+use crate::message::{GroupName, TopicName};
+use crate::stage::Signal;
+
+/// Held by the process that has the data directory open.
+pub const LOCK_NAME: &str = "LOCK";
+
+/// What the whole server ends over.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Row(#[from] RowError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error(transparent)]
+    Settled(#[from] SettledError),
+    /// Derived data of the timer: it must be built again.
+    #[error(transparent)]
+    Timer(#[from] timerlog::Damage),
+    #[error(
+        "the log has a record of kind {kind:?} at offset {offset}, which this version cannot read"
+    )]
+    UnknownKind { kind: Kind, offset: u64 },
+}
+
+/// The store. Shared by reference.
+#[derive(Debug)]
+pub struct Store {
+    root: Arc<dyn Directory>,
+    log: CommitLog,
+    fold: Fold,
+    dispatcher: Mutex<Dispatcher>,
+    arrivals: Arrivals,
+    dispatch_signal: Signal,
+    ids: IdKey,
+    incarnation: u64,
+    /// Held by whoever makes a topic or a group: a name is made once.
+    making: Mutex<()>,
+    checkpoint: Mutex<checkpoint::Written>,
+    /// Dropped last: another process may then take the directory.
+    _lock: Box<dyn Lock>,
+}
+
+impl Store {
+    pub fn log(&self) -> &CommitLog {
+        &self.log
+    }
+
+    pub fn ids(&self) -> &IdKey {
+        &self.ids
+    }
+
+    /// Counts the starts of this data directory, from 1.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    pub fn topic(&self, name: &TopicName) -> Option<Arc<Topic>> {
+        self.fold.topics.by_name(name.as_str())
+    }
+
+    pub fn topic_by_id(&self, id: u32) -> Option<Arc<Topic>> {
+        self.fold.topics.by_id(id)
+    }
+
+    pub fn group(&self, name: &GroupName) -> Option<Arc<Group>> {
+        self.fold.groups.by_name(name.as_str())
+    }
+
+    /// Messages that wait for their moment, as far as dispatch has come.
+    pub fn pending(&self) -> u64 {
+        self.fold.counts.pending.load(Ordering::Relaxed)
+    }
+
+    /// The counts, together with the promise that nothing is half counted.
+    pub fn counts(&self) -> Counts {
+        self.dispatcher.lock().counts
+    }
+
+    /// Everything before this is in the queues, the progress and the counts.
+    pub fn dispatched(&self) -> Offset {
+        Offset::new(self.fold.counts.dispatched.load(Ordering::Acquire))
+    }
+
+    pub fn listen(&self, listener: Arc<dyn ArrivalListener>) {
+        self.arrivals.listen(listener);
+    }
+
+    /// The topic `name`, made with `queues` queues when there is none. A message that is appended
+    /// afterwards stands later in the log than the record that made its topic.
+    ///
+    /// # Errors
+    ///
+    /// When it must be made and cannot.
+    pub fn topic_or_make(
+        &self,
+        name: &TopicName,
+        queues: u16,
+        now: Timestamp,
+    ) -> Result<Arc<Topic>, MakeError> {
+        if let Some(topic) = self.topic(name) {
+            return Ok(topic);
+        }
+        let _making = self.making.lock();
+        if let Some(topic) = self.topic(name) {
+            return Ok(topic);
+        }
+        let topic_id = self.fold.topics.next_id();
+        if topic_id > crate::message::timer_tag::MAX_TOPIC_ID {
+            return Err(MakeError::TooMany);
+        }
+        let set = TopicSet { topic_id, queues, at: now, name: name.as_str().to_owned() };
+        let record = set.encode();
+        self.log.turn(record.len())?.append(record);
+        Ok(self.fold.topics.add(topic_id, name.as_str(), &vec![0; usize::from(queues)], 0)?)
+    }
+
+    /// The group `name`, made when there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it must be made and cannot.
+    pub fn group_or_make(
+        &self,
+        name: &GroupName,
+        invisible_for_ms: u64,
+        now: Timestamp,
+    ) -> Result<Arc<Group>, MakeError> {
+        if let Some(group) = self.group(name) {
+            return Ok(group);
+        }
+        let _making = self.making.lock();
+        if let Some(group) = self.group(name) {
+            return Ok(group);
+        }
+        let group_id = self.fold.groups.next_id();
+        let name = name.as_str();
+        let set = GroupSet { group_id, epoch: 0, at: now, invisible_for_ms, name: name.to_owned() };
+        let record = set.encode();
+        self.log.turn(record.len())?.append(record);
+        Ok(self.fold.groups.add(Group::new(group_id, name, 0, invisible_for_ms)))
+    }
+}
+
+/// Why a topic or a group cannot be made.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum MakeError {
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error("there are as many topics as ids")]
+    TooMany,
+}

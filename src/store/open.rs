@@ -1,0 +1,260 @@
+//! Opening a data directory: whose it is, how far a checkpoint says it was, and the log from there.
+//!
+//! ```text
+//!   LOCK -> id.key -> checkpoint? ──whole──> queues, settled bits as of T ─┐
+//!                        │ none, or anything derived is damaged            ├─> fold the log from T (or 0)
+//!                        └──────────> remove what is derived ──────────────┘   to its tail -> Opened record
+//! ```
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use timerlog::checkpoint::{CheckpointError, read as read_checkpoint};
+use timerlog::disk::{Directory, DiskError};
+
+use super::arrivals::Arrivals;
+use super::checkpoint::{FORMAT, Written};
+use super::fold::{Dispatcher, Fold, LiveCounts};
+use super::groups::{Group, Groups};
+use super::identity::{Identity, IdentityError};
+use super::state::{Counts, State};
+use super::topics::{TIMER_TOPIC, TIMER_TOPIC_ID, Topics};
+use super::{LOCK_NAME, Store, StoreError};
+use crate::clock::{Now, Timestamp};
+use crate::commitlog::settled::Settled;
+use crate::commitlog::{
+    AppendError, CommitLog, Damage, FlushMode, RecoverError, ScanFrom, recover,
+};
+use crate::message::offset::Offset;
+use crate::message::record::{DamageReason, Kind, Opened, Quarantine, Record};
+use crate::stage::Signal;
+
+/// What is decided when a data directory is opened.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub flush: FlushMode,
+    /// Of the CommitLog's files, for a directory that is new.
+    pub segment_size: u64,
+    /// For a directory that is new.
+    pub key: [u8; 32],
+    /// What a second process is told: who holds the lock.
+    pub holder: String,
+}
+
+/// Why a data directory was not opened. Nothing in it was overwritten.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("another process has the data directory {path} open: {holder}")]
+    Locked { path: String, holder: String },
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error(transparent)]
+    Recover(#[from] RecoverError<StoreError>),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+}
+
+/// An opened store, and what the layers above need to know of the opening.
+#[derive(Debug)]
+pub struct StoreOpened {
+    pub store: Arc<Store>,
+    /// The timer's part of the checkpoint; none when everything derived was built again.
+    pub timer: Option<Vec<u8>>,
+    /// Stretches of the log that could not be read.
+    pub damage: Vec<Damage>,
+    /// Why the derived files were built again, if they were.
+    pub rebuilt: Option<String>,
+}
+
+/// The state to start from, with everything derived that it vouches for.
+struct Base {
+    fold: Fold,
+    settled: Settled,
+    dispatcher: Dispatcher,
+    durable: Offset,
+    timer: Option<Vec<u8>>,
+}
+
+impl Store {
+    /// Opens the data directory `root`.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], by file name and reason.
+    pub fn open(
+        root: Arc<dyn Directory>,
+        settings: &Settings,
+        now: Now,
+    ) -> Result<StoreOpened, OpenError> {
+        let lock = root.lock(LOCK_NAME, &settings.holder).map_err(|error| {
+            if error.is_locked() {
+                OpenError::Locked { path: root.path(), holder: error.cause.to_string() }
+            } else {
+                error.into()
+            }
+        })?;
+        let identity = Identity::open(&*root, &settings.key, settings.segment_size)?;
+        let log_directory = root.subdirectory("commitlog")?;
+        let queues = root.subdirectory("consumequeue")?;
+        let settled = root.subdirectory("settled")?;
+        root.sync()?;
+
+        let (generation, state, reason) = read_state(&*root)?;
+        let (base, rebuilt) = open_base(&queues, &settled, identity.segment_size, state, reason)?;
+        let Base { fold, settled, mut dispatcher, durable, timer } = base;
+        let mut known = Vec::new();
+        let from = dispatcher.at;
+        let mut fold_record = |record: Record<'_>| {
+            note_quarantine(&record, &mut known);
+            fold.replay(&mut dispatcher, &settled, &record)
+        };
+        let recovered = recover(
+            log_directory,
+            identity.segment_size,
+            identity.secrets,
+            from,
+            durable,
+            &mut fold_record,
+        )?;
+        fold.finish_replay(&mut dispatcher, recovered.tail)?;
+
+        let incarnation = recovered.tail.incarnation + 1;
+        let (tail, damage) = (recovered.tail.offset, recovered.damage.clone());
+        let log = recovered.open(settled, settings.flush, incarnation);
+        announce(&log, incarnation, tail, &damage, &known, now)?;
+        let store = Store {
+            root,
+            log,
+            fold,
+            dispatcher: Mutex::new(dispatcher),
+            arrivals: Arrivals::default(),
+            dispatch_signal: Signal::default(),
+            ids: identity.key,
+            incarnation,
+            making: Mutex::default(),
+            checkpoint: Mutex::new(Written::after(generation)),
+            _lock: lock,
+        };
+        Ok(StoreOpened { store: Arc::new(store), timer, damage, rebuilt })
+    }
+}
+
+/// The newest checkpoint's state, or why there is none.
+fn read_state(
+    root: &dyn Directory,
+) -> Result<(u64, Option<State>, Option<String>), CheckpointError> {
+    let copies = read_checkpoint(root, FORMAT)?;
+    for damaged in &copies.damaged {
+        tracing::warn!(%damaged, "a copy of the checkpoint is damaged");
+    }
+    let Some(newest) = copies.newest else {
+        let reason = copies.damaged.first().map(ToString::to_string);
+        return Ok((0, None, reason));
+    };
+    match State::decode(&newest.payload) {
+        Ok(state) => Ok((newest.generation, Some(state), None)),
+        Err(error) => Ok((newest.generation, None, Some(error.to_string()))),
+    }
+}
+
+fn open_base(
+    queues: &Arc<dyn Directory>,
+    settled: &Arc<dyn Directory>,
+    segment_size: u64,
+    state: Option<State>,
+    mut reason: Option<String>,
+) -> Result<(Base, Option<String>), StoreError> {
+    if let Some(state) = state {
+        match derived(queues, settled, segment_size, state) {
+            Ok(base) => return Ok((base, None)),
+            Err(StoreError::Disk(error)) => return Err(error.into()),
+            Err(error) => reason = Some(error.to_string()),
+        }
+    }
+    if let Some(reason) = &reason {
+        tracing::warn!(reason, "what is derived from the log is built again");
+    }
+    for name in queues.subdirectories()? {
+        let topic = queues.subdirectory(&name)?;
+        for file in topic.list()? {
+            topic.remove(&file)?;
+        }
+        topic.sync()?;
+    }
+    let settled = Settled::empty(Arc::clone(settled), segment_size)?;
+    let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
+    let fold = Fold {
+        topics: Topics::new(Arc::clone(queues), 0),
+        groups: Groups::new(0),
+        counts: LiveCounts::default(),
+    };
+    fold.topics.add(TIMER_TOPIC_ID, TIMER_TOPIC, &[0], 0)?;
+    let dispatcher = Dispatcher::new(at, Counts::default());
+    Ok((Base { fold, settled, dispatcher, durable: Offset::ZERO, timer: None }, reason))
+}
+
+/// Opens everything that the state vouches for.
+fn derived(
+    queues: &Arc<dyn Directory>,
+    settled: &Arc<dyn Directory>,
+    segment_size: u64,
+    state: State,
+) -> Result<Base, StoreError> {
+    let settled = Settled::open(Arc::clone(settled), segment_size, state.settled_upto)?;
+    let fold = Fold {
+        topics: Topics::new(Arc::clone(queues), state.next_topic_id),
+        groups: Groups::new(state.next_group_id),
+        counts: LiveCounts::default(),
+    };
+    for topic in state.topics {
+        fold.topics.add(topic.id, &topic.name, &topic.lengths, topic.pending)?;
+    }
+    for group in state.groups {
+        let added = Group::new(group.id, &group.name, group.epoch, group.invisible_for_ms);
+        *added.progress.lock() = group.progress;
+        fold.groups.add(added);
+    }
+    let dispatcher = Dispatcher::new(state.at, state.counts);
+    let (durable, timer) = (state.durable_upto, Some(state.timer));
+    Ok(Base { fold, settled, dispatcher, durable, timer })
+}
+
+fn note_quarantine(record: &Record<'_>, known: &mut Vec<Damage>) {
+    if record.header.kind == Kind::Quarantine
+        && let Ok(quarantine) = Quarantine::decode(record)
+    {
+        known.push(Damage { from: quarantine.from, length: quarantine.length });
+    }
+}
+
+/// Begins the incarnation: its first group says so, and sets aside what could not be read.
+fn announce(
+    log: &CommitLog,
+    incarnation: u64,
+    tail: Offset,
+    damage: &[Damage],
+    known: &[Damage],
+    now: Now,
+) -> Result<(), OpenError> {
+    let at: Timestamp = now.wall;
+    let opened = Opened { incarnation, at, tail }.encode();
+    log.turn(opened.len())?.append(opened);
+    for damage in damage.iter().filter(|damage| !known.contains(damage)) {
+        tracing::error!(
+            from = damage.from.get(),
+            length = damage.length,
+            "a stretch of the log is damaged"
+        );
+        let (from, length) = (damage.from, damage.length);
+        let record = Quarantine { from, length, reason: DamageReason::Unreadable }.encode();
+        log.turn(record.len())?.append(record);
+    }
+    log.flush_to_disk(now).map_err(StoreError::from)?;
+    Ok(())
+}

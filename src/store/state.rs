@@ -1,0 +1,345 @@
+//! The state at a place in the log, as bytes: what a checkpoint holds.
+//!
+//! ```text
+//! version 4 · T: offset 8, next group number 8, previous hash 16, incarnation 8
+//! durable upto 8 · settled pages written upto 8
+//! counts: accepted 8, scheduled 8, fired 8, cancelled 8, timer units 8
+//! next topic id 4 · next group id 4
+//! topics 4, each: id 4, pending 8, queues 2, each: length 8; name (length 2, bytes)
+//! groups 4, each: id 4, epoch 4, invisible for 8, name;
+//!     queues 4, each: topic 4, queue 2, floor 8, words 4, each 8, attempts 4, each: offset 8, attempts 4
+//! timer: length 4, bytes (the timer's own format)
+//! ```
+//!
+//! Little-endian. The envelope (magic, generation, crc, two copies) is that of the checkpoint file. A
+//! reader may trust it when the envelope is whole, and the log is durable up to *durable upto*.
+
+use std::collections::BTreeMap;
+
+use super::groups::QueueKey;
+use super::progress::QueueProgress;
+use crate::commitlog::ScanFrom;
+use crate::message::offset::Offset;
+
+const VERSION: u32 = 1;
+
+/// What dispatch has counted since the log began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages put, for now or for a moment.
+    pub accepted: u64,
+    /// Those of them with a moment.
+    pub scheduled: u64,
+    pub fired: u64,
+    pub cancelled: u64,
+    /// Units of the timer topic: causes and cancels.
+    pub timer_units: u64,
+}
+
+impl Counts {
+    /// Messages that wait for their moment.
+    pub fn pending(&self) -> u64 {
+        self.scheduled.saturating_sub(self.fired + self.cancelled)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TopicState {
+    pub(super) id: u32,
+    pub(super) name: String,
+    pub(super) pending: u64,
+    pub(super) lengths: Vec<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GroupState {
+    pub(super) id: u32,
+    pub(super) epoch: u32,
+    pub(super) invisible_for_ms: u64,
+    pub(super) name: String,
+    pub(super) progress: BTreeMap<QueueKey, QueueProgress>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) at: ScanFrom,
+    pub(super) durable_upto: Offset,
+    pub(super) settled_upto: Offset,
+    pub(super) counts: Counts,
+    pub(super) next_topic_id: u32,
+    pub(super) next_group_id: u32,
+    pub(super) topics: Vec<TopicState>,
+    pub(super) groups: Vec<GroupState>,
+    pub(super) timer: Vec<u8>,
+}
+
+/// Why bytes are not a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    #[error("the state ends too early")]
+    Short,
+    #[error("the state is in version {got}, newer than {VERSION}")]
+    Version { got: u32 },
+    #[error("a name in the state is not UTF-8")]
+    NotText,
+    #[error("{0} bytes follow the state's end")]
+    Trailing(usize),
+}
+
+impl State {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u32(VERSION);
+        out.u64(self.at.offset.get());
+        out.u64(self.at.next_number);
+        out.bytes(&self.at.previous_hash.to_le_bytes());
+        out.u64(self.at.incarnation);
+        out.u64(self.durable_upto.get());
+        out.u64(self.settled_upto.get());
+        let counts = &self.counts;
+        for count in
+            [counts.accepted, counts.scheduled, counts.fired, counts.cancelled, counts.timer_units]
+        {
+            out.u64(count);
+        }
+        out.u32(self.next_topic_id);
+        out.u32(self.next_group_id);
+        out.count(self.topics.len());
+        self.topics.iter().for_each(|topic| topic.encode(&mut out));
+        out.count(self.groups.len());
+        self.groups.iter().for_each(|group| group.encode(&mut out));
+        out.count(self.timer.len());
+        out.bytes(&self.timer);
+        out.0
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, StateError> {
+        let mut input = Reader(bytes);
+        let version = input.u32()?;
+        if version > VERSION {
+            return Err(StateError::Version { got: version });
+        }
+        let at = ScanFrom {
+            offset: Offset::new(input.u64()?),
+            next_number: input.u64()?,
+            previous_hash: input.u128()?,
+            incarnation: input.u64()?,
+        };
+        let (durable_upto, settled_upto) = (Offset::new(input.u64()?), Offset::new(input.u64()?));
+        let counts = Counts {
+            accepted: input.u64()?,
+            scheduled: input.u64()?,
+            fired: input.u64()?,
+            cancelled: input.u64()?,
+            timer_units: input.u64()?,
+        };
+        let (next_topic_id, next_group_id) = (input.u32()?, input.u32()?);
+        let topics = input.list(TopicState::decode)?;
+        let groups = input.list(GroupState::decode)?;
+        let length = input.u32()? as usize;
+        let timer = input.take(length)?.to_vec();
+        if !input.0.is_empty() {
+            return Err(StateError::Trailing(input.0.len()));
+        }
+        Ok(Self {
+            at,
+            durable_upto,
+            settled_upto,
+            counts,
+            next_topic_id,
+            next_group_id,
+            topics,
+            groups,
+            timer,
+        })
+    }
+}
+
+impl TopicState {
+    fn encode(&self, out: &mut Writer) {
+        out.u32(self.id);
+        out.u64(self.pending);
+        out.u16(self.lengths.len());
+        self.lengths.iter().for_each(|&length| out.u64(length));
+        out.text(&self.name);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Self, StateError> {
+        let (id, pending) = (input.u32()?, input.u64()?);
+        let queues = input.u16()?;
+        let lengths = (0..queues).map(|_| input.u64()).collect::<Result<_, _>>()?;
+        Ok(Self { id, pending, lengths, name: input.text()? })
+    }
+}
+
+impl GroupState {
+    fn encode(&self, out: &mut Writer) {
+        out.u32(self.id);
+        out.u32(self.epoch);
+        out.u64(self.invisible_for_ms);
+        out.text(&self.name);
+        out.count(self.progress.len());
+        for (&(topic, queue), progress) in &self.progress {
+            let (floor, words, attempts) = progress.parts();
+            out.u32(topic);
+            out.u16(usize::from(queue));
+            out.u64(floor);
+            out.count(words.len());
+            words.for_each(|word| out.u64(word));
+            out.count(attempts.len());
+            for (&offset, &attempts) in attempts {
+                out.u64(offset);
+                out.u32(attempts);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Self, StateError> {
+        let (id, epoch, invisible_for_ms) = (input.u32()?, input.u32()?, input.u64()?);
+        let name = input.text()?;
+        let progress = input.list(|input| {
+            let key = (input.u32()?, input.u16()?);
+            let floor = input.u64()?;
+            let words = input.list(Reader::u64)?;
+            let attempts = input.list(|input| Ok((input.u64()?, input.u32()?)))?;
+            let attempts = attempts.into_iter().collect();
+            Ok((key, QueueProgress::from_parts(floor, words, attempts)))
+        })?;
+        Ok(Self { id, epoch, invisible_for_ms, name, progress: progress.into_iter().collect() })
+    }
+}
+
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn u16(&mut self, value: usize) {
+        let value = u16::try_from(value).expect("queues and names are counted in 16 bits");
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn count(&mut self, count: usize) {
+        self.u32(u32::try_from(count).expect("ids have 32 bits, so nothing here is more"));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.u16(text.len());
+        self.bytes(text.as_bytes());
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], StateError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(StateError::Short)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], StateError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn u16(&mut self) -> Result<u16, StateError> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, StateError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, StateError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn u128(&mut self) -> Result<u128, StateError> {
+        Ok(u128::from_le_bytes(self.array()?))
+    }
+
+    fn text(&mut self) -> Result<String, StateError> {
+        let length = usize::from(self.u16()?);
+        let text = std::str::from_utf8(self.take(length)?).map_err(|_| StateError::NotText)?;
+        Ok(text.to_owned())
+    }
+
+    /// A count and so many items. Nothing is allocated for a count that the bytes cannot hold.
+    fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<T, StateError>,
+    ) -> Result<Vec<T>, StateError> {
+        let count = self.u32()?;
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> State {
+        let mut progress = QueueProgress::default();
+        [0, 1, 5, 200].into_iter().for_each(|offset| progress.ack(offset));
+        progress.attempted(7, 3);
+        State {
+            at: ScanFrom {
+                offset: Offset::new(9600),
+                next_number: 4,
+                previous_hash: 1 << 100 | 5,
+                incarnation: 2,
+            },
+            durable_upto: Offset::new(9696),
+            settled_upto: Offset::new(9600),
+            counts: Counts { accepted: 9, scheduled: 8, fired: 3, cancelled: 1, timer_units: 9 },
+            next_topic_id: 3,
+            next_group_id: 2,
+            topics: vec![TopicState {
+                id: 1,
+                name: "orders".into(),
+                pending: 4,
+                lengths: vec![1, 0, 2, 7],
+            }],
+            groups: vec![GroupState {
+                id: 1,
+                epoch: 0,
+                invisible_for_ms: 30_000,
+                name: "billing".into(),
+                progress: [((1, 3), progress)].into(),
+            }],
+            timer: vec![1, 2, 3],
+        }
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was_written() {
+        assert_eq!(State::decode(&sample().encode()), Ok(sample()));
+        assert_eq!(State::decode(&State::default().encode()), Ok(State::default()));
+    }
+
+    #[test]
+    fn a_state_cut_anywhere_is_refused() {
+        let bytes = sample().encode();
+        for length in 0..bytes.len() {
+            assert!(State::decode(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        assert_eq!(State::decode(&[&bytes[..], &[0]].concat()), Err(StateError::Trailing(1)));
+    }
+}

@@ -1,0 +1,145 @@
+//! Opening the timer: the wheel as a checkpoint says it was, or an empty one that is filled again.
+
+use std::sync::Arc;
+
+use timerlog::disk::{Directory, DiskError};
+use timerlog::{Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
+
+use super::clock_watch::ClockWatch;
+use super::dequeue_get::DequeueGet;
+use super::dequeue_message::DequeueMessage;
+use super::dequeue_put::DequeuePut;
+use super::enqueue_get::EnqueueGet;
+use super::enqueue_put::EnqueuePut;
+use super::participant::TimerParticipant;
+use super::{CONDEMNED, Observer, Settings, Shared};
+use crate::clock::Now;
+use crate::stage::{Pipe, Signal, Stage, Stages};
+use crate::store::{Store, TIMER_TOPIC_ID};
+
+/// Values that a pipe holds at most: batches of 1024 requests, walked slots, runs of one queue.
+const REQUEST_BATCHES: usize = 16;
+const WALKED_SLOTS: usize = 8;
+const RUNS: usize = 1024;
+
+/// Why the timer cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Timer(#[from] TimerError),
+}
+
+/// The timer, ready to run.
+#[derive(Debug)]
+pub struct Opened {
+    pub shared: Arc<Shared>,
+    pub participant: Arc<TimerParticipant>,
+    /// The five stages, in the order of the walk.
+    pub stages: Stages,
+    /// Why the wheel is filled again from the timer topic, if it is.
+    pub rebuilt: Option<String>,
+}
+
+/// Opens the timer of `store` in `directory`. `checkpoint` is its part of the checkpoint; without one
+/// the wheel begins empty, and the timer topic is filed again from its first unit.
+///
+/// # Errors
+///
+/// When the disk fails.
+pub fn open(
+    store: &Arc<Store>,
+    directory: &Arc<dyn Directory>,
+    settings: Settings,
+    checkpoint: Option<&[u8]>,
+    observer: Arc<dyn Observer>,
+    now: Now,
+) -> Result<Opened, OpenError> {
+    let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
+    let mark = wheel.checkpoint().mark;
+    let enqueue_get = Signal::default();
+    let dequeue_message = Signal::default();
+    let dequeue_put = Signal::default();
+    let shared = Arc::new(Shared {
+        wheel: parking_lot::Mutex::new(wheel),
+        directory: Arc::clone(directory),
+        in_flight: std::sync::atomic::AtomicU64::new(0),
+        held: std::sync::atomic::AtomicBool::new(false),
+        enqueue_put: Signal::default(),
+        dequeue_get: Signal::default(),
+    });
+    let requests = Pipe::new(REQUEST_BATCHES, enqueue_get.clone(), shared.enqueue_put.clone());
+    let walked = Pipe::new(WALKED_SLOTS, shared.dequeue_get.clone(), dequeue_message.clone());
+    let runs = Pipe::new(RUNS, dequeue_message.clone(), dequeue_put.clone());
+    let topic = store.topic_by_id(TIMER_TOPIC_ID).expect("the store makes the timer topic itself");
+
+    let watch = ClockWatch::new(settings.clock_jump_ms, settings.clock_hold_ms);
+    let (store, shared_with) = (|| Arc::clone(store), || Arc::clone(&shared));
+    let stages: Vec<Box<dyn Stage>> = vec![
+        Box::new(EnqueueGet::new(store(), topic, mark, requests.clone(), enqueue_get)),
+        Box::new(EnqueuePut::new(store(), shared_with(), requests)),
+        Box::new(DequeueGet::new(shared_with(), walked.clone(), settings.lookahead_ms)),
+        Box::new(DequeueMessage::new(
+            store(),
+            shared_with(),
+            walked,
+            runs.clone(),
+            dequeue_message,
+        )),
+        Box::new(DequeuePut::new(store(), shared_with(), runs, watch, observer, dequeue_put)),
+    ];
+    let participant =
+        Arc::new(TimerParticipant::new(Arc::clone(&shared), settings.snapshot_after_bytes));
+    Ok(Opened { shared, participant, stages: Stages(stages), rebuilt })
+}
+
+fn open_wheel(
+    directory: &Arc<dyn Directory>,
+    settings: Settings,
+    checkpoint: Option<&[u8]>,
+    lineage: u64,
+    now: Now,
+) -> Result<(TimerWheel, Option<String>), OpenError> {
+    let mut reason = None;
+    let condemned = directory.list()?.iter().any(|name| name == CONDEMNED);
+    if condemned {
+        reason = Some(format!("{} was found damaged while running", directory.path()));
+    } else if let Some(bytes) = checkpoint {
+        match existing(directory, settings, bytes) {
+            Ok(wheel) => {
+                for damage in &wheel.recovery().damaged {
+                    tracing::warn!(%damage, "a snapshot of the wheel is damaged and was removed");
+                }
+                return Ok((wheel, None));
+            }
+            Err(TimerError::Disk(error)) => return Err(error.into()),
+            Err(TimerError::NeedsRebuild(damage)) => reason = Some(damage.to_string()),
+        }
+    }
+    if let Some(reason) = &reason {
+        tracing::warn!(reason, "the wheel is filled again from the timer topic");
+    }
+    let read_time = now.wall.as_millis() / u64::from(settings.wheel.precision_ms);
+    let origin = Origin { read_time, lineage };
+    let wheel = TimerWheel::create(Arc::clone(directory), settings.wheel, origin)?;
+    if condemned {
+        directory.remove(CONDEMNED)?;
+        directory.sync()?;
+    }
+    Ok((wheel, reason))
+}
+
+fn existing(
+    directory: &Arc<dyn Directory>,
+    settings: Settings,
+    bytes: &[u8],
+) -> Result<TimerWheel, TimerError> {
+    let damage = |kind| Damage { file: directory.path(), offset: None, kind };
+    let expected = TimerCheckpoint::SIZE as u64;
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| damage(DamageKind::WrongLength { expected, found: bytes.len() as u64 }))?;
+    let checkpoint = TimerCheckpoint::decode(bytes).map_err(damage)?;
+    TimerWheel::open(Arc::clone(directory), settings.wheel, &checkpoint)
+}

@@ -1,0 +1,333 @@
+//! What may happen next.
+
+use horolog::clock::Clock;
+use horolog::consumer::AckOutcome;
+use horolog::message::{Attributes, Moment, NewMessage};
+use horolog::producer::{self, CancelAnswer, PutSettings};
+use timerlog::disk::Operation;
+
+use crate::model::{Checked, Message, Told, ensure};
+use crate::world::{GROUPS, Held, Open, TOPICS, World};
+
+const DERIVED: [&str; 5] = ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"];
+
+impl World {
+    pub fn operation(&mut self) -> Checked {
+        match self.random.below(1000) {
+            0..220 => self.put(),
+            220..300 => self.cancel(),
+            300..380 => self.receive_some(),
+            380..450 => self.ack_some(),
+            450..460 => self.extend_one(),
+            460..760 => self.step_some(),
+            760..800 => self.settle().and_then(|()| self.check_counts()),
+            800..930 => self.let_time_pass(),
+            930..945 => self.step_clock(),
+            945..955 => self.checkpoint(),
+            955..968 => self.power_cut(),
+            968..980 => self.kill(),
+            980..988 => self.rest(),
+            988..995 => self.lose_derived(),
+            _ => self.fail_a_sync(),
+        }
+    }
+
+    fn index(&mut self, bound: usize) -> usize {
+        usize::try_from(self.random.below(bound as u64)).expect("below a usize")
+    }
+
+    fn moment(&mut self) -> Moment {
+        let second = 1000;
+        let now = self.wall();
+        let next_slot = (now / second + 1) * second;
+        let after = match self.random.below(12) {
+            0 => return Moment::Now,
+            1 => return Moment::At(horolog::clock::Timestamp::from_millis(now.saturating_sub(5))),
+            2 => 1,
+            3 => self.random.below(50) + 1,
+            4 => next_slot - now,
+            5 => next_slot - now - 1 + self.random.below(3),
+            6 => self.random.below(5 * second) + 1,
+            7 => self.random.below(60 * second) + 1,
+            8 => 128 * second,
+            9 => self.random.below(300 * second) + 1,
+            10 => self.random.below(3600 * second) + 1,
+            _ => self.random.below(2 * 86_400 * second) + 1,
+        };
+        Moment::After(after)
+    }
+
+    fn put(&mut self) -> Checked {
+        let number = self.model.messages.len() as u64;
+        let topic = self.index(TOPICS);
+        let moment = self.moment();
+        let message = NewMessage {
+            moment,
+            attributes: Attributes {
+                content_type: "text/plain".to_owned(),
+                tag: self.random.once_in(2).then(|| "tag".to_owned()),
+                message_group: self.random.once_in(3).then(|| "one".to_owned()),
+                ..Attributes::default()
+            },
+            body: number.to_string().into(),
+        };
+        let now = self.clock.now().wall;
+        let engine = self.engine();
+        let settings = PutSettings { queues_of_new_topic: Some(2) };
+        let (name, nonce) = (self.topic(topic), engine.nonce());
+        let decided = producer::put(&engine.store, settings, &name, message, nonce, now);
+        let mut known = Message {
+            number,
+            topic,
+            deadline: None,
+            accepted: Told::Nothing,
+            cancelled: Told::Nothing,
+            told_delivered: false,
+            place: None,
+            id: String::new(),
+        };
+        // What is refused was not stored: it must never be seen.
+        if let Ok(decided) = decided {
+            let answer = decided.answer;
+            known.accepted = Told::Unknown;
+            known.id = self.engine().store.ids().message_id(answer.offset, answer.nonce);
+            if answer.state == horolog::message::State::Scheduled {
+                known.deadline = Some(answer.deliver_at.as_millis());
+            }
+            self.open.push((decided.receipt, Open::Put { number }));
+            self.coverage.puts += 1;
+        }
+        self.model.messages.push(known);
+        Ok(())
+    }
+
+    fn cancel(&mut self) -> Checked {
+        let count = self.model.messages.len();
+        if count == 0 {
+            return Ok(());
+        }
+        // Mostly recent ones: their moment is near.
+        let from = if self.random.once_in(3) { 0 } else { count.saturating_sub(20) };
+        let index = from + self.index(count - from);
+        let message = &self.model.messages[index];
+        if message.accepted != Told::Yes {
+            return Ok(());
+        }
+        let (number, id) = (message.number, message.id.clone());
+        let engine = self.engine();
+        let found = producer::find(&engine.store, &id)
+            .map_err(|error| format!("message {number} was accepted, and its id says: {error}"))?;
+        let Ok(decided) = producer::cancel(&engine.store, &found, self.clock.now().wall) else {
+            return Ok(());
+        };
+        let open = match decided.answer {
+            CancelAnswer::Cancelled(_) => Open::Cancelled { number },
+            CancelAnswer::AlreadyDelivered => Open::ToldDelivered { number },
+        };
+        self.open.push((decided.receipt, open));
+        Ok(())
+    }
+
+    pub fn receive(
+        &mut self,
+        group: usize,
+        topic: usize,
+        max: usize,
+        invisible_ms: u64,
+    ) -> Result<Vec<Held>, String> {
+        let now = self.clock.now();
+        let engine = self.engine();
+        let Some(named) = engine.store.topic(&self.topic(topic)) else { return Ok(Vec::new()) };
+        let group_name = self.group(group);
+        let Ok(group_there) = engine.store.group_or_make(&group_name, 30_000, now.wall) else {
+            return Ok(Vec::new());
+        };
+        let invisible = std::time::Duration::from_millis(invisible_ms);
+        let leased = engine.consumers.receive(&group_there, &named, max, invisible, now);
+        let leased = leased.map_err(|error| format!("receive: {error}"))?;
+        if group < GROUPS && self.random.once_in(10) {
+            // The caller went away: nobody has seen it.
+            return Ok(Vec::new());
+        }
+        let mut held = Vec::new();
+        for received in leased.take() {
+            let number = self.model.received(group, topic, &received)?;
+            if received.attempt > 1 {
+                self.coverage.leases_expired += 1;
+            }
+            held.push(Held { group, number, handle: received.receipt_handle });
+        }
+        Ok(held)
+    }
+
+    fn receive_some(&mut self) -> Checked {
+        let (group, topic) = (self.index(GROUPS), self.index(TOPICS));
+        let max = 1 + self.index(8);
+        let invisible = [200, 5_000, 120_000][self.index(3)];
+        let held = self.receive(group, topic, max, invisible)?;
+        self.held.extend(held);
+        Ok(())
+    }
+
+    fn ack_some(&mut self) -> Checked {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let index = self.index(self.held.len());
+        let group = self.held[index].group;
+        let mut taken = Vec::new();
+        for _ in 0..=self.index(4) {
+            let of_group = self.held.iter().position(|held| held.group == group);
+            let Some(index) = of_group else { break };
+            taken.push(self.held.swap_remove(index));
+        }
+        let name = self.group(group);
+        let engine = self.engine();
+        let Some(group_there) = engine.store.group(&name) else { return Ok(()) };
+        let handles: Vec<_> = taken.iter().map(|held| held.handle.clone()).collect();
+        let Ok((outcomes, receipt)) =
+            engine.consumers.ack(&group_there, &handles, self.clock.now())
+        else {
+            return Ok(());
+        };
+        for (held, outcome) in taken.iter().zip(outcomes) {
+            if outcome == AckOutcome::Ok {
+                let open = Open::Acked { group, number: held.number };
+                self.open.push((receipt.clone(), open));
+            }
+        }
+        // A stranger's handle is worth nothing.
+        if let Some(other) = self.engine().store.group(&self.group((group + 1) % GROUPS)) {
+            let strange = self.engine().consumers.ack(&other, &handles, self.clock.now());
+            if let Ok((outcomes, _)) = strange {
+                let refused = outcomes.iter().all(|o| *o == AckOutcome::InvalidReceiptHandle);
+                ensure!(refused, "group {group}'s handles were good for another group");
+            }
+        }
+        Ok(())
+    }
+
+    fn extend_one(&mut self) -> Checked {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let index = self.index(self.held.len());
+        let held = self.held[index].clone();
+        let engine = self.engine();
+        if let Some(group) = engine.store.group(&self.group(held.group)) {
+            let longer = std::time::Duration::from_secs(60);
+            let _ = engine.consumers.extend(&group, &held.handle, longer, self.clock.now());
+        }
+        Ok(())
+    }
+
+    fn step_some(&mut self) -> Checked {
+        for _ in 0..=self.index(12) {
+            let index = self.index(self.stages.len());
+            self.step(index)?;
+        }
+        Ok(())
+    }
+
+    fn let_time_pass(&mut self) -> Checked {
+        let millis = match self.random.below(6) {
+            0 => 1,
+            1 => self.random.below(30),
+            2 => self.random.below(1000),
+            3 => self.random.below(4000),
+            4 => self.random.below(60_000),
+            // Straight to the next deadline: its very millisecond.
+            _ => {
+                let now = self.wall();
+                let next = self.model.messages.iter().filter_map(|message| message.deadline);
+                next.filter(|&at| at > now).min().map_or(1, |at| at - now).min(600_000)
+            }
+        };
+        self.clock.advance(millis);
+        Ok(())
+    }
+
+    fn step_clock(&mut self) -> Checked {
+        let by = [900, 5_000, 100_000, 4_000_000][self.index(4)];
+        let now = self.wall();
+        let wall = if self.random.once_in(2) { now + by } else { now - by };
+        self.clock.step_wall(horolog::clock::Timestamp::from_millis(wall));
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Checked {
+        // The checkpoint stage is the last; its interval has passed.
+        self.clock.advance(20_000);
+        let last = self.stages.len() - 1;
+        self.step(last)?;
+        self.coverage.checkpoints += 1;
+        Ok(())
+    }
+
+    fn power_cut(&mut self) -> Checked {
+        if self.random.once_in(2) {
+            // In the midst of whatever the disk is asked for next.
+            self.disk.cut_after(1 + self.random.below(12));
+            self.coverage.failed_syncs += 1;
+            let crashes = self.coverage.crashes;
+            for _ in 0..200 {
+                let index = self.index(self.stages.len());
+                self.step(index)?;
+                if self.coverage.crashes > crashes {
+                    return Ok(());
+                }
+            }
+        }
+        self.fall()
+    }
+
+    fn kill(&mut self) -> Checked {
+        self.stop();
+        self.disk.kill();
+        self.coverage.kills += 1;
+        self.start()
+    }
+
+    /// An orderly stop, and a start with nothing to replay.
+    fn rest(&mut self) -> Checked {
+        let now = self.clock.now();
+        if self.engine().rest(now).is_err() {
+            return self.fall();
+        }
+        self.hear_answers();
+        self.coverage.rests += 1;
+        self.kill()
+    }
+
+    fn lose_derived(&mut self) -> Checked {
+        self.stop();
+        self.disk.kill();
+        match self.random.below(3) {
+            0 => DERIVED.iter().for_each(|name| self.disk.remove_tree(name)),
+            1 => {
+                let name = DERIVED[self.index(DERIVED.len())];
+                self.disk.remove_tree(name);
+            }
+            _ => {
+                let files: Vec<_> = self
+                    .disk
+                    .files()
+                    .into_iter()
+                    .filter(|path| DERIVED.iter().any(|name| path.starts_with(name)))
+                    .collect();
+                if !files.is_empty() {
+                    let path = files[self.index(files.len())].clone();
+                    self.disk.remove_tree(&path);
+                }
+            }
+        }
+        self.start()
+    }
+
+    fn fail_a_sync(&mut self) -> Checked {
+        self.coverage.failed_syncs += 1;
+        let nth = 1 + self.random.below(3);
+        self.disk.fail_next(Operation::Sync, nth, std::io::ErrorKind::Other);
+        Ok(())
+    }
+}

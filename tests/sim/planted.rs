@@ -1,0 +1,44 @@
+//! Faults planted on purpose: the simulation must notice each.
+
+use timerlog::planted::{Fault, plant};
+
+use crate::OPERATIONS;
+use crate::world::World;
+
+/// The first seed, of a hundred, whose run notices the fault.
+fn noticed(fault: Fault) -> Option<(u64, String)> {
+    plant(Some(fault));
+    let found = (0..100).find_map(|seed| {
+        let run = std::panic::catch_unwind(|| World::new(seed).run(OPERATIONS));
+        match run {
+            Ok(Ok(_)) => None,
+            Ok(Err(violation)) => Some((seed, violation)),
+            Err(_) => Some((seed, "an assertion of the code itself".to_owned())),
+        }
+    });
+    plant(None);
+    found
+}
+
+macro_rules! planted {
+    ($($name:ident: $fault:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let found = noticed($fault);
+                let (seed, violation) = found.expect("the fault goes unnoticed");
+                println!("{:?} is noticed by seed {seed}: {violation}", $fault);
+            }
+        )*
+    };
+}
+
+planted! {
+    firing_without_asking_the_settled_bits_is_noticed: Fault::NoSettledCheck;
+    a_step_back_that_is_not_clamped_is_noticed: Fault::UnclampedStepBack;
+    pages_written_before_the_flush_are_noticed: Fault::PagesBeforeFlush;
+    a_read_time_that_leaves_something_behind_is_noticed: Fault::AdvanceWithoutJoin;
+    firing_early_is_noticed: Fault::Early;
+    an_answer_before_the_flush_is_noticed: Fault::AnswerBeforeFlush;
+    acks_that_are_forgotten_are_noticed: Fault::ForgetAcks;
+}

@@ -1,0 +1,419 @@
+//! The world that a seed makes: disk, clock, engine, and the callers' open questions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use horolog::clock::{Clock, ManualClock, Timestamp};
+use horolog::commitlog::{Durability, FlushMode, Receipt};
+use horolog::engine::{Engine, Settings};
+use horolog::message::{GroupName, TopicName};
+use horolog::stage::{Progress, Stage};
+use horolog::store::flush::FlushObserver;
+use horolog::{store, timer};
+use timerlog::disk::sim::{Random, SimDisk};
+
+use crate::model::{Checked, Model, Told, ensure};
+
+pub const TOPICS: usize = 3;
+pub const GROUPS: usize = 2;
+/// The wheel of the simulation turns in 256 seconds, so that every bound is met often: far slots
+/// of 64 s, 3 days of them.
+const WHEEL: timerlog::Config = timerlog::Config {
+    precision_ms: 1000,
+    near_slots: 256,
+    far_slots: 4096,
+    segment_size: 12_288,
+    cancels_max: 4,
+};
+const START: u64 = 1_790_000_000_000;
+
+/// What happened in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    pub puts: u64,
+    pub fired: u64,
+    pub cancelled: u64,
+    pub told_delivered: u64,
+    pub acked: u64,
+    pub leases_expired: u64,
+    pub crashes: u64,
+    pub kills: u64,
+    pub rests: u64,
+    pub checkpoints: u64,
+    pub rebuilds: u64,
+    pub failed_syncs: u64,
+    pub steps_forward: u64,
+    pub steps_back: u64,
+    pub unknown: u64,
+    pub refiled: u64,
+}
+
+impl Coverage {
+    fn fields(&self) -> [(&'static str, u64); 16] {
+        [
+            ("puts", self.puts),
+            ("fired", self.fired),
+            ("cancelled", self.cancelled),
+            ("told delivered", self.told_delivered),
+            ("acked", self.acked),
+            ("leases expired", self.leases_expired),
+            ("crashes", self.crashes),
+            ("kills", self.kills),
+            ("rests", self.rests),
+            ("checkpoints", self.checkpoints),
+            ("rebuilds", self.rebuilds),
+            ("failed syncs", self.failed_syncs),
+            ("steps forward", self.steps_forward),
+            ("steps back", self.steps_back),
+            ("unknown", self.unknown),
+            ("refiled", self.refiled),
+        ]
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.puts += other.puts;
+        self.fired += other.fired;
+        self.cancelled += other.cancelled;
+        self.told_delivered += other.told_delivered;
+        self.acked += other.acked;
+        self.leases_expired += other.leases_expired;
+        self.crashes += other.crashes;
+        self.kills += other.kills;
+        self.rests += other.rests;
+        self.checkpoints += other.checkpoints;
+        self.rebuilds += other.rebuilds;
+        self.failed_syncs += other.failed_syncs;
+        self.steps_forward += other.steps_forward;
+        self.steps_back += other.steps_back;
+        self.unknown += other.unknown;
+        self.refiled += other.refiled;
+    }
+
+    pub fn check(&self) {
+        for (what, count) in self.fields() {
+            assert!(count > 0, "in none of these runs: {what}");
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Ended {
+    pub coverage: Coverage,
+    pub fingerprint: u64,
+}
+
+/// A question whose answer waits for the disk.
+#[derive(Debug)]
+pub enum Open {
+    Put { number: u64 },
+    Cancelled { number: u64 },
+    ToldDelivered { number: u64 },
+    Acked { group: usize, number: u64 },
+}
+
+/// A receipt handle that a consumer holds.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub group: usize,
+    pub number: u64,
+    pub handle: String,
+}
+
+#[derive(Debug, Default)]
+pub struct Fired {
+    count: AtomicU64,
+    steps_forward: AtomicU64,
+    steps_back: AtomicU64,
+}
+
+impl timer::Observer for Fired {
+    fn fired(&self, count: u64, _late_ms: u64) {
+        self.count.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn clock_stepped(&self, step: timer::ClockStep) {
+        match step {
+            timer::ClockStep::Forward { .. } => &self.steps_forward,
+            timer::ClockStep::Back { .. } => &self.steps_back,
+        }
+        .fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct NoFlushes;
+
+impl FlushObserver for NoFlushes {
+    fn flushed(&self, _records: u64, _bytes: u64, _took: Duration) {}
+}
+
+pub struct World {
+    pub random: Random,
+    pub disk: SimDisk,
+    pub clock: Arc<ManualClock>,
+    pub engine: Option<Engine>,
+    pub stages: Vec<Box<dyn Stage>>,
+    pub model: Model,
+    pub open: Vec<(Receipt, Open)>,
+    pub held: Vec<Held>,
+    pub coverage: Coverage,
+    observer: Arc<Fired>,
+    mode: FlushMode,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mode = match random.once_in(4) {
+            // In async mode an answer promises less: only the end of the process is survived.
+            true => FlushMode::Async { interval_ms: 200 },
+            false => FlushMode::Sync,
+        };
+        Self {
+            disk: SimDisk::new(random.next()),
+            random,
+            clock: Arc::new(ManualClock::new(Timestamp::from_millis(START))),
+            engine: None,
+            stages: Vec::new(),
+            model: Model::default(),
+            open: Vec::new(),
+            held: Vec::new(),
+            coverage: Coverage::default(),
+            observer: Arc::default(),
+            mode,
+        }
+    }
+
+    pub fn run(mut self, operations: usize) -> Result<Ended, String> {
+        self.start()?;
+        for index in 0..operations {
+            self.operation().map_err(|violation| format!("operation {index}: {violation}"))?;
+            self.hear_answers();
+        }
+        self.audit()?;
+        self.coverage.fired = self.observer.count.load(Ordering::Relaxed);
+        self.coverage.steps_forward = self.observer.steps_forward.load(Ordering::Relaxed);
+        self.coverage.steps_back = self.observer.steps_back.load(Ordering::Relaxed);
+        Ok(Ended { coverage: self.coverage, fingerprint: self.disk.fingerprint() })
+    }
+
+    pub fn wall(&self) -> u64 {
+        self.clock.now().wall.as_millis()
+    }
+
+    pub fn topic(&self, index: usize) -> TopicName {
+        TopicName::writable(&format!("topic-{index}")).expect("a good name")
+    }
+
+    pub fn group(&self, index: usize) -> GroupName {
+        GroupName::writable(&format!("group-{index}")).expect("a good name")
+    }
+
+    pub fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("the engine runs between operations")
+    }
+
+    /// Starts the engine on what the disk has.
+    pub fn start(&mut self) -> Checked {
+        let settings = Settings {
+            store: store::Settings {
+                flush: self.mode,
+                segment_size: 64 * 1024,
+                key: [7; 32],
+                holder: "the simulation".to_owned(),
+            },
+            timer: timer::Settings {
+                wheel: WHEEL,
+                lookahead_ms: 2000,
+                clock_jump_ms: 3_600_000,
+                clock_hold_ms: 60_000,
+                snapshot_after_bytes: 4800,
+            },
+            checkpoint_interval: Duration::from_secs(20),
+            seed: self.random.next(),
+        };
+        let now = self.clock.now();
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        let timers = Arc::clone(&self.observer) as Arc<dyn timer::Observer>;
+        let root = self.disk.root();
+        let opened = Engine::open(&root, &settings, clock, Box::new(NoFlushes), timers, now)
+            .map_err(|error| format!("the start failed: {error}"))?;
+        ensure!(opened.damage.is_empty(), "damage without rot: {:?}", opened.damage);
+        if opened.rebuilt.is_some() {
+            self.coverage.rebuilds += 1;
+        }
+        self.engine = Some(opened.engine);
+        self.stages = opened.stages.0;
+        Ok(())
+    }
+
+    /// The process is gone: what was not answered never will be.
+    pub fn stop(&mut self) {
+        self.hear_answers();
+        for (_, open) in std::mem::take(&mut self.open) {
+            self.coverage.unknown += 1;
+            match open {
+                Open::Put { number } => self.model.message(number).accepted = Told::Unknown,
+                Open::Cancelled { number } => self.unknown_cancel(number),
+                Open::ToldDelivered { .. } => {}
+                Open::Acked { group, number } => {
+                    self.model.ack_unknown.insert((group, number));
+                }
+            }
+        }
+        self.stages.clear();
+        self.engine = None;
+    }
+
+    fn unknown_cancel(&mut self, number: u64) {
+        let message = self.model.message(number);
+        if message.cancelled == Told::Nothing {
+            message.cancelled = Told::Unknown;
+        }
+    }
+
+    /// In async mode a power cut may take back what was answered: then nothing was promised.
+    pub fn forget_promises_of_async(&mut self) {
+        if self.mode == FlushMode::Sync {
+            return;
+        }
+        for message in &mut self.model.messages {
+            if message.accepted == Told::Yes {
+                message.accepted = Told::Unknown;
+            }
+            if message.cancelled == Told::Yes {
+                message.cancelled = Told::Unknown;
+            }
+            message.told_delivered = false;
+        }
+        self.model.forget_progress();
+    }
+
+    pub fn hear_answers(&mut self) {
+        let mut left = Vec::new();
+        for (receipt, open) in std::mem::take(&mut self.open) {
+            match (receipt.outcome(), open) {
+                (Some(Durability::Durable), Open::Put { number }) => {
+                    self.model.message(number).accepted = Told::Yes;
+                }
+                (Some(Durability::Durable), Open::Cancelled { number }) => {
+                    self.coverage.cancelled += 1;
+                    self.model.message(number).cancelled = Told::Yes;
+                }
+                (Some(Durability::Durable), Open::ToldDelivered { number }) => {
+                    self.coverage.told_delivered += 1;
+                    self.model.message(number).told_delivered = true;
+                }
+                (Some(Durability::Durable), Open::Acked { group, number }) => {
+                    self.coverage.acked += 1;
+                    self.model.acked.insert((group, number));
+                }
+                (_, open) => left.push((receipt, open)),
+            }
+        }
+        self.open = left;
+    }
+
+    /// Steps one stage. `false` when it had nothing to do. A stage that fails ends the process.
+    pub fn step(&mut self, index: usize) -> Result<bool, String> {
+        let now = self.clock.now();
+        match self.stages[index].step(now) {
+            Ok(Progress::Worked) => Ok(true),
+            Ok(Progress::Idle | Progress::IdleUntil(_)) => Ok(false),
+            Err(error) => {
+                ensure!(self.coverage.failed_syncs > 0, "a stage failed of itself: {error}");
+                self.fall()?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Steps all stages until none has anything to do.
+    pub fn settle(&mut self) -> Checked {
+        for _ in 0..100_000 {
+            let mut worked = false;
+            for index in 0..self.stages.len() {
+                worked |= self.step(index)?;
+            }
+            if !worked {
+                self.hear_answers();
+                return Ok(());
+            }
+        }
+        Err("the stages do not come to rest".to_owned())
+    }
+
+    /// The process dies of a failed disk; then the power goes too, as the kernel has dropped pages.
+    pub fn fall(&mut self) -> Checked {
+        self.stop();
+        self.disk.crash(&mut self.random);
+        self.forget_promises_of_async();
+        self.coverage.crashes += 1;
+        self.start()
+    }
+
+    /// Reads everything from the start as a group of its own, and holds it against the model.
+    fn audit(&mut self) -> Checked {
+        self.settle()?;
+        self.check_counts()?;
+        self.stop();
+        self.disk.kill();
+        self.start()?;
+        // Past every deadline, in steps that are no jump, until nothing waits.
+        for _ in 0..200 {
+            self.clock.advance(3_000_000);
+            self.settle()?;
+        }
+        ensure!(self.engine().store.pending() == 0, "{} still wait", self.engine().store.pending());
+        let seen = self.read_all(GROUPS)?;
+        self.model.check_all_seen(&seen)?;
+        for group in 0..GROUPS {
+            self.read_all(group)?;
+        }
+        self.check_rebuild(&seen)
+    }
+
+    /// Everything derived deleted: the same messages, and none twice.
+    fn check_rebuild(&mut self, seen: &BTreeSet<u64>) -> Checked {
+        self.stop();
+        self.disk.kill();
+        for derived in ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"] {
+            self.disk.remove_tree(derived);
+        }
+        self.start()?;
+        self.settle()?;
+        ensure!(self.engine().store.pending() == 0, "a rebuild brought something back");
+        let again = self.read_all(GROUPS + 1)?;
+        ensure!(again == *seen, "a rebuild shows {} messages, not {}", again.len(), seen.len());
+        Ok(())
+    }
+
+    fn read_all(&mut self, group: usize) -> Result<BTreeSet<u64>, String> {
+        let mut seen = BTreeSet::new();
+        for topic in 0..TOPICS {
+            loop {
+                let received = self.receive(group, topic, 256, 600_000)?;
+                if received.is_empty() {
+                    break;
+                }
+                seen.extend(received.iter().map(|held| held.number));
+            }
+        }
+        Ok(seen)
+    }
+
+    /// At rest, the counts are what the model says.
+    pub fn check_counts(&self) -> Checked {
+        let counts = self.engine().store.counts();
+        let (least, most) = self.model.unsettled();
+        let waiting = counts.pending() + counts.fired;
+        ensure!(
+            (least..=most).contains(&waiting),
+            "{} pending and {} fired, and the model knows {least} to {most}",
+            counts.pending(),
+            counts.fired
+        );
+        Ok(())
+    }
+}

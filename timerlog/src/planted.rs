@@ -1,0 +1,47 @@
+//! Faults that a test plants to see that the simulation notices them.
+//!
+//! A simulation that passes proves little unless it fails when the code is wrong. So the mechanisms that
+//! the promises hang on can be switched off, one at a time, on the calling thread, in builds with debug
+//! assertions only. In a release build there is nothing to switch.
+
+/// A mechanism left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Firing does not ask whether the cause is settled.
+    NoSettledCheck,
+    /// The read time steps back further than the ring has room for.
+    UnclampedStepBack,
+    /// Settled pages are written before the log is flushed.
+    PagesBeforeFlush,
+    /// The read time moves on although more was filed in the slot.
+    AdvanceWithoutJoin,
+    /// What fires is looked up half a second ahead.
+    Early,
+    /// Writers are answered before the flush.
+    AnswerBeforeFlush,
+    /// After a start, acknowledged messages are handed out again.
+    ForgetAcks,
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether the fault is planted on this thread.
+#[inline]
+pub fn is(fault: Fault) -> bool {
+    #[cfg(debug_assertions)]
+    return PLANTED.get() == Some(fault);
+    #[cfg(not(debug_assertions))]
+    {
+        let _ = fault;
+        false
+    }
+}
+
+/// Plants a fault on this thread, or takes it out again.
+#[cfg(debug_assertions)]
+pub fn plant(fault: Option<Fault>) {
+    PLANTED.set(fault);
+}

@@ -1,0 +1,82 @@
+//! Finding the files of a row again, and judging them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::shared::Segment;
+use super::{RowError, name};
+use crate::disk::Directory;
+use crate::error::{Damage, DamageKind};
+
+/// The segments in `directory`, by start position.
+///
+/// They follow each other without a gap, all are `segment_size` long, and they reach up to `length`.
+/// The one file that may be otherwise is the newest, when it holds nothing of the trusted `length`
+/// bytes: a crash while it was made has left it without its length. It is removed.
+pub(super) fn find_segments(
+    directory: &dyn Directory,
+    segment_size: u64,
+    length: u64,
+) -> Result<BTreeMap<u64, Arc<Segment>>, RowError> {
+    let starts = starts(directory, segment_size)?;
+    let mut segments = BTreeMap::new();
+    for (index, start) in starts.iter().enumerate() {
+        let file = directory.open(&name::encode(*start))?;
+        if file.length() == segment_size {
+            segments.insert(*start, Segment::new(file));
+        } else if index + 1 == starts.len() && *start >= length {
+            directory.remove(&name::encode(*start))?;
+        } else {
+            let kind = DamageKind::WrongLength { expected: segment_size, found: file.length() };
+            return Err(Damage::of(file.path(), kind).into());
+        }
+    }
+    let allocated = segments.keys().next_back().map_or(0, |start| start + segment_size);
+    if length > allocated {
+        return Err(missing(directory, allocated).into());
+    }
+    if !starts.is_empty() {
+        make_durable(directory, &segments, segment_size, length)?;
+    }
+    Ok(segments)
+}
+
+/// A process that was killed may have left files that only the page cache knows of. Before they are
+/// reused as space they must be as durable as files that are made in this life.
+fn make_durable(
+    directory: &dyn Directory,
+    segments: &BTreeMap<u64, Arc<Segment>>,
+    segment_size: u64,
+    length: u64,
+) -> Result<(), RowError> {
+    for (_, segment) in segments.iter().filter(|(start, _)| *start + segment_size > length) {
+        segment.file.sync()?;
+    }
+    Ok(directory.sync()?)
+}
+
+/// The start positions that the names stand for, in order and without a gap.
+fn starts(directory: &dyn Directory, segment_size: u64) -> Result<Vec<u64>, RowError> {
+    let mut starts = Vec::new();
+    for found in directory.list()? {
+        match name::decode(&found) {
+            Some(start) if start % segment_size == 0 => starts.push(start),
+            _ => {
+                let path = format!("{}/{found}", directory.path());
+                return Err(Damage::of(path, DamageKind::ForeignName).into());
+            }
+        }
+    }
+    for pair in starts.windows(2) {
+        let next = pair[0] + segment_size;
+        if pair[1] != next {
+            return Err(missing(directory, next).into());
+        }
+    }
+    Ok(starts)
+}
+
+fn missing(directory: &dyn Directory, start: u64) -> Damage {
+    let path = format!("{}/{}", directory.path(), name::encode(start));
+    Damage::of(path, DamageKind::Missing)
+}
