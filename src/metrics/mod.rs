@@ -225,7 +225,7 @@ mod tests {
     fn what_is_counted_is_what_is_listed() {
         let metrics = Metrics::new();
         metrics.accepted(3);
-        metrics.fired(4);
+        metrics.fired(1, 4);
         metrics.set_pending(2);
         metrics.group(5);
         metrics.clock_step(ClockStep::Backward);

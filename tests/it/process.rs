@@ -117,3 +117,15 @@ fn a_data_directory_that_is_a_file_is_named_and_ends_it_with_3() {
     assert_eq!(output.status.code(), Some(3), "{}", message(&output));
     assert!(message(&output).contains(path), "{}", message(&output));
 }
+
+#[test]
+fn a_second_server_on_the_same_directory_is_refused_by_name_and_ends_with_3() {
+    let data = tempfile::tempdir().expect("the test may write temporary files");
+    let mut running = start(data.path());
+    let path = data.path().to_str().expect("temporary paths are UTF-8");
+    let output = run(&mut horolog(&["serve", "--listen", "127.0.0.1:0", "--data-dir", path]));
+    assert_eq!(output.status.code(), Some(3), "{}", message(&output));
+    assert!(message(&output).contains("LOCK"), "{}", message(&output));
+    terminate(&running);
+    assert_eq!(running.child.wait().expect("it was started here").code(), Some(0));
+}
