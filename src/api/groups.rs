@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::SemaphorePermit;
 
 use super::body::{self, Held};
 use super::dto::{self, Ack, Acks, Message, Messages, Time};
@@ -28,17 +29,32 @@ async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Respons
     let request = receive_request(&parse(&held)?)?;
     drop(held);
     let service = api.service()?;
-    let _permit = if request.wait_ms > 0 {
-        let permit = api.shared.waiting.try_acquire();
-        Some(permit.map_err(|_| {
-            Problem::new(Code::TooManyWaiting, "as many receives are waiting as may; try again")
-        })?)
-    } else {
-        None
-    };
+    let _waiting = if request.wait_ms > 0 { Some(Waiting::new(api)?) } else { None };
     let received = service.receive(&group, request).await?;
     let messages = received.iter().map(Message::from).collect();
     Ok(json(StatusCode::OK, &Messages { messages }))
+}
+
+/// A receive that may wait, counted for as long as it does.
+struct Waiting<'a> {
+    api: &'a Api,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(api: &'a Api) -> Result<Self, Problem> {
+        let permit = api.shared.waiting.try_acquire().map_err(|_| {
+            Problem::new(Code::TooManyWaiting, "as many receives are waiting as may; try again")
+        })?;
+        api.shared.metrics.waits();
+        Ok(Self { api, _permit: permit })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.api.shared.metrics.waits_no_more();
+    }
 }
 
 fn receive_request(written: &dto::ReceiveRequest<'_>) -> Result<ReceiveRequest, Problem> {

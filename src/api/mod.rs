@@ -25,6 +25,7 @@ mod groups;
 mod head;
 mod json_put;
 mod limits;
+mod linger;
 mod messages;
 mod moment;
 mod operating;

@@ -9,7 +9,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use hyper::header::TRANSFER_ENCODING;
 use hyper::server::conn::http1;
@@ -23,6 +22,7 @@ use tower::Service as _;
 use super::Api;
 use super::head::{Framing, Notes, Watched};
 use super::limits::{HEADER_TIMEOUT, MAX_HEADER_BYTES};
+use super::linger::Lingering;
 use super::problem::Problem;
 use crate::metrics::Route;
 
@@ -166,16 +166,15 @@ async fn serve(
         tracing::debug!(%error, "a connection was gone at once");
         return;
     }
+    let (stream, last) = Lingering::new(stream);
     let (stream, notes) = Watched::new(stream);
     let answer = service_fn(move |request| {
-        let (mut router, api, notes) = (router.clone(), api.clone(), notes.clone());
+        let (router, api) = (router.clone(), api.clone());
+        let (notes, last) = (notes.clone(), last.clone());
         async move {
-            match refuse_doubtful(&request, &notes) {
-                Ok(()) => router.call(request.map(Body::new)).await,
-                Err(problem) => Ok::<Response<Body>, Infallible>(
-                    api.answer(Route::None, Err(problem)).into_response(),
-                ),
-            }
+            let response = respond(router, &api, &notes, request).await;
+            last.was(response.status());
+            Ok::<_, Infallible>(response)
         }
     });
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
@@ -189,6 +188,19 @@ async fn serve(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+async fn respond(
+    mut router: Router,
+    api: &Api,
+    notes: &Notes,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    if let Err(problem) = refuse_doubtful(&request, notes) {
+        return api.answer(Route::None, Err(problem));
+    }
+    let Ok(response) = router.call(request.map(Body::new)).await;
+    response
 }
 
 fn refuse_doubtful(request: &Request<Incoming>, notes: &Notes) -> Result<(), Problem> {

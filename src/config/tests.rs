@@ -1,4 +1,4 @@
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use super::*;
 
@@ -88,5 +88,20 @@ fn a_file_with_an_unknown_key_or_a_wrong_type_is_refused() {
     for text in ["flsuh = 'async'", "flush = ['sync']", "flush 'sync'", "queues_per_topic = 1.5"] {
         let error = Given::from_toml(text).unwrap_err();
         assert!(matches!(error, ConfigError::File { .. }), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_readme_lists_every_setting_with_the_default_that_help_names() {
+    let readme = include_str!("../../README.md");
+    let command = Command::command();
+    for argument in command.get_arguments().filter(|argument| argument.get_long() != Some("help")) {
+        let key = argument.get_id().as_str();
+        let row = readme.lines().find(|line| line.starts_with(&format!("| `{key}` |")));
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let default = help.split("[default: ").nth(1).and_then(|rest| rest.split(']').next());
+        let default = default.unwrap_or("false");
+        let listed = row.is_some_and(|row| row.contains(&format!("| `{default}` |")));
+        assert!(listed, "{key}, {default}: {row:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The order service: is told when an order was not paid in time, and would cancel it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,6 +10,9 @@ use super::book::Delivery;
 use super::shop::timestamp;
 use super::{DemoError, GROUP, PATIENCE_MS, Stage, TOPIC};
 use crate::client::Client;
+
+/// How often to look whether there is an order yet.
+const OPENING_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Deserialize)]
 struct Received {
@@ -43,6 +47,11 @@ struct Ack {
 /// is missing must be given up.
 pub(super) async fn cancel_unpaid_orders(stage: Arc<Stage>) -> Result<(), DemoError> {
     let mut client = Client::new(stage.address);
+    let mut ticks = tokio::time::interval(OPENING_INTERVAL);
+    // The first order makes the topic, and there is nothing to receive from before.
+    while stage.book.tally().scheduled == 0 {
+        ticks.tick().await;
+    }
     loop {
         let settled_before = stage.book.is_settled();
         let received = receive(&stage, &mut client).await?;

@@ -53,6 +53,7 @@ pub struct Metrics {
     consumequeue_bytes: Counter,
     timerlog_bytes: Counter,
     snapshot_bytes: Counter,
+    waiting: Gauge,
     http: HttpRequests,
 }
 
@@ -66,11 +67,12 @@ impl Metrics {
             let labels = vec![Label::from_static_parts(label, value)];
             recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
         };
+        let gauge = |name| recorder.register_gauge(&Key::from_static_name(name), &METADATA);
         Self {
             accepted: counter(table::ACCEPTED),
             fired: counter(table::FIRED),
             cancelled: counter(table::CANCELLED),
-            pending: recorder.register_gauge(&Key::from_static_name(table::PENDING), &METADATA),
+            pending: gauge(table::PENDING),
             lateness: histogram(table::LATENESS),
             early: counter(table::EARLY),
             fsync: histogram(table::FSYNC),
@@ -81,6 +83,7 @@ impl Metrics {
             consumequeue_bytes: labelled(table::LOG_BYTES, "file", "consumequeue"),
             timerlog_bytes: labelled(table::LOG_BYTES, "file", "timerlog"),
             snapshot_bytes: labelled(table::LOG_BYTES, "file", "snapshot"),
+            waiting: gauge(table::WAITING),
             http: HttpRequests::new(),
             recorder,
         }
@@ -110,6 +113,16 @@ impl Metrics {
     pub fn set_pending(&self, count: u64) {
         #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 pending messages")]
         self.pending.set(count as f64);
+    }
+
+    /// A receive begins to wait.
+    pub fn waits(&self) {
+        self.waiting.increment(1);
+    }
+
+    /// A receive has stopped waiting.
+    pub fn waits_no_more(&self) {
+        self.waiting.decrement(1);
     }
 
     /// The disk made one group durable in this time.
@@ -212,7 +225,7 @@ mod tests {
     fn what_is_counted_is_what_is_listed() {
         let metrics = Metrics::new();
         metrics.accepted(3);
-        metrics.fired(4);
+        metrics.fired(1, 4);
         metrics.set_pending(2);
         metrics.group(5);
         metrics.clock_step(ClockStep::Backward);

@@ -15,6 +15,7 @@ pub(super) const FSYNC: &str = "horolog_fsync_duration_seconds";
 pub(super) const GROUP_RECORDS: &str = "horolog_group_records";
 pub(super) const CLOCK_STEPS: &str = "horolog_clock_steps_total";
 pub(super) const LOG_BYTES: &str = "horolog_log_bytes_written_total";
+pub(super) const WAITING: &str = "horolog_receives_waiting";
 pub(super) const HTTP_REQUESTS: &str = "horolog_http_requests_total";
 
 pub(super) struct Figure {
@@ -31,7 +32,7 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
-pub(super) const FIGURES: [Figure; 11] = [
+pub(super) const FIGURES: [Figure; 12] = [
     Figure {
         name: ACCEPTED,
         kind: Kind::Counter,
@@ -97,6 +98,12 @@ pub(super) const FIGURES: [Figure; 11] = [
         kind: Kind::Counter,
         unit: Unit::Bytes,
         help: "Bytes written to the data directory, by kind of file.",
+    },
+    Figure {
+        name: WAITING,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        help: "Receives that wait for a message.",
     },
     Figure {
         name: HTTP_REQUESTS,

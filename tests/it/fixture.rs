@@ -1,0 +1,103 @@
+//! A server of its own for each test, and what to say to it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::http::{Method, Request};
+use bytes::Bytes;
+use horolog::app::{App, World};
+use horolog::client::{Answer, Client};
+use horolog::clock::SystemClock;
+use horolog::config::{Config, Given};
+use http_body_util::Full;
+use serde_json::Value;
+use tempfile::TempDir;
+use timerlog::disk::OsDirectory;
+
+/// A server on a free port of this machine and a directory that goes with it.
+pub(crate) struct TestServer {
+    app: App,
+    _data: TempDir,
+}
+
+impl TestServer {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Given::default()).await
+    }
+
+    /// Starts with settings, but for the address and the segments, which are small in tests.
+    pub(crate) async fn start_with(given: Given) -> Self {
+        let data = tempfile::tempdir().expect("the test may write temporary files");
+        let directory = OsDirectory::open(data.path()).expect("a new directory can be opened");
+        let given = Given {
+            listen: Some("127.0.0.1:0".to_owned()),
+            segment_size: Some("16MiB".to_owned()),
+            ..given
+        };
+        let config = Config::new(&given).expect("the test's settings are good");
+        let world =
+            World { directory: Arc::new(directory), clock: Arc::new(SystemClock::new()), random: [7; 32] };
+        let app = App::start(&config, world).await.expect("a new data directory is good");
+        Self { app, _data: data }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.app.address()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.address())
+    }
+
+    pub(crate) async fn stop(self) {
+        self.app.stop().await;
+    }
+
+    /// One line of `/metrics`, by all that comes before its value.
+    pub(crate) async fn figure(&self, name: &str) -> String {
+        let answer = get(&mut self.client(), "/metrics").await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_default().to_owned()
+    }
+}
+
+/// Sends a request with these headers, at most one body, and reads the answer.
+pub(crate) async fn send(
+    client: &mut Client,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Answer {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(body.into())).expect("the test's request is well formed");
+    client.send(request).await.expect("the server answers")
+}
+
+pub(crate) async fn get(client: &mut Client, path: &str) -> Answer {
+    send(client, Method::GET, path, &[], "").await
+}
+
+/// Sends `body` as JSON, though it need not be any.
+pub(crate) async fn post(client: &mut Client, path: &str, body: impl Into<Bytes>) -> Answer {
+    send(client, Method::POST, path, &[("content-type", "application/json")], body).await
+}
+
+pub(crate) fn json(answer: &Answer) -> Value {
+    serde_json::from_slice(&answer.body).unwrap_or_default()
+}
+
+/// Status and code of a refusal, which must be a whole problem.
+pub(crate) fn refusal(answer: &Answer) -> (u16, String) {
+    let problem = json(answer);
+    assert_eq!(answer.headers["content-type"], "application/problem+json", "{problem}");
+    assert_eq!(problem["status"], answer.status.as_u16(), "{problem}");
+    for member in ["type", "title", "detail"] {
+        assert!(problem[member].is_string(), "{member} of {problem}");
+    }
+    (answer.status.as_u16(), problem["code"].as_str().unwrap_or_default().to_owned())
+}
