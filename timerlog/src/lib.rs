@@ -82,6 +82,6 @@ pub use log::{Chain, ChainError, ChainReader, Entry, EntryKind, Record};
 pub use position::Position;
 pub use timers::{OpenError, Timers};
 pub use wheel::{
-    Advance, Config, FileError, Filing, Origin, Recovery, Refile, Refiled, SlotState, Snapshot,
-    TimerCheckpoint, TimerWheel, WheelFlush, WheelReader,
+    Advance, Compaction, Config, FileError, Filing, Origin, Recovery, Refile, Refiled, SlotState,
+    Snapshot, TimerCheckpoint, TimerWheel, WheelFlush, WheelReader,
 };

@@ -17,7 +17,7 @@ use crate::disk::{Directory, DiskError, Lock, OsDirectory};
 use crate::error::{Damage, DamageKind, TimerError};
 use crate::log::Entry;
 use crate::wheel::{
-    Advance, Config, FileError, Filing, Origin, Refile, TimerCheckpoint, TimerWheel,
+    Advance, Compaction, Config, FileError, Filing, Origin, Refile, TimerCheckpoint, TimerWheel,
 };
 
 const FORMAT: Format = Format { magic: *b"HoroTimr", version: 1 };
@@ -25,8 +25,8 @@ const FORMAT: Format = Format { magic: *b"HoroTimr", version: 1 };
 const BATCH: usize = 65_536;
 /// Far entries that are moved near at once.
 const REFILE_BATCH: usize = 16_384;
-/// A snapshot is taken when the logs have grown by this many bytes.
-const SNAPSHOT_EACH: u64 = 32 * 1024 * 1024;
+/// Records of a far slot that may be held in memory to be written again: 3 MiB.
+const COMPACT_MAX: usize = 65_536;
 
 /// A folder that remembers what is due when.
 ///
@@ -43,7 +43,9 @@ pub struct Timers {
     open: OpenSlot,
     generation: u64,
     previous: TimerCheckpoint,
+    /// The bytes in the logs at the last snapshot; the next is taken one file later.
     snapshot_at: u64,
+    segment_size: u64,
     damaged: Vec<Damage>,
     _lock: Box<dyn Lock>,
 }
@@ -114,14 +116,15 @@ impl Timers {
             let read_time = now / u64::from(config.precision_ms.max(1));
             let origin = Origin { read_time, lineage: now };
             let wheel = TimerWheel::create(Arc::clone(&directory), config, origin)?;
-            let mut timers = Self::over(directory, lock, wheel, 0);
+            let mut timers = Self::over(directory, lock, wheel, config.segment_size);
             // Before the logs have any file: so logs without a checkpoint have lost it.
             timers.flush()?;
             return Ok(timers);
         };
         let checkpoint = decode(&*directory, &stored.payload)?;
         let wheel = TimerWheel::open(Arc::clone(&directory), config, &checkpoint)?;
-        let mut timers = Self::over(directory, lock, wheel, stored.generation);
+        let mut timers = Self::over(directory, lock, wheel, config.segment_size);
+        timers.generation = stored.generation;
         timers.damaged = damaged;
         timers.damaged.extend_from_slice(&timers.wheel.recovery().damaged);
         Ok(timers)
@@ -136,7 +139,7 @@ impl Timers {
         directory: Arc<dyn Directory>,
         lock: Box<dyn Lock>,
         wheel: TimerWheel,
-        generation: u64,
+        segment_size: u64,
     ) -> Self {
         let previous = wheel.checkpoint();
         let snapshot_at = wheel.log_bytes();
@@ -144,9 +147,10 @@ impl Timers {
             directory,
             wheel,
             open: OpenSlot::default(),
-            generation,
+            generation: 0,
             previous,
             snapshot_at,
+            segment_size,
             damaged: Vec::new(),
             _lock: lock,
         }
@@ -218,7 +222,8 @@ impl Timers {
     /// When the disk fails. A failed sync is not tried again: everything after it fails too, until
     /// the folder is opened again.
     pub fn flush(&mut self) -> Result<(), TimerError> {
-        if self.wheel.log_bytes() >= self.snapshot_at.saturating_add(SNAPSHOT_EACH) {
+        if self.wheel.log_bytes() >= self.snapshot_at.saturating_add(self.segment_size) {
+            while let Compaction::Done { .. } = self.wheel.compact(COMPACT_MAX, &mut |_| false)? {}
             self.wheel.snapshot()?;
             self.snapshot_at = self.wheel.log_bytes();
         }

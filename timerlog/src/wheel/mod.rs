@@ -31,6 +31,7 @@
 //! is not.
 
 mod checkpoint;
+mod compact;
 mod config;
 mod durable;
 mod error;
@@ -49,6 +50,7 @@ mod wheel;
 mod window;
 
 pub use checkpoint::TimerCheckpoint;
+pub use compact::Compaction;
 pub use config::Config;
 pub use durable::WheelFlush;
 pub use error::FileError;

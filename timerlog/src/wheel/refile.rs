@@ -126,7 +126,8 @@ struct Step {
 impl TimerWheel {
     /// Moves up to `budget` entries of the far slot that is due into the near ring, in the order of
     /// their deadlines within the call. Entries that were cancelled are left behind, and so are
-    /// those for which `skip` is true.
+    /// those for which `skip` is true: those that are settled, durably so before the next checkpoint
+    /// is written.
     ///
     /// A far slot is due when the read time comes within two far slots of it. Call until
     /// [`Refile::NotDue`]; the read time cannot pass the far boundary meanwhile.

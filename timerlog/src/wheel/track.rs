@@ -27,13 +27,29 @@ impl Track {
     /// Appends a record for each of `batch` and then lets the slots lead to them. After an error
     /// neither has happened.
     pub(super) fn file(&mut self, batch: &[Placed]) -> Result<(), TimerError> {
+        self.append(batch, |ring, slot| ring.get(slot))
+    }
+
+    /// The same for a batch of one slot, which then has these entries and no others.
+    pub(super) fn file_anew(&mut self, slot: u64, batch: &[Placed]) -> Result<(), TimerError> {
+        assert!(batch.iter().all(|placed| placed.slot == slot), "all are of slot {slot}");
+        self.append(batch, |_, _| None)
+    }
+
+    /// Appends the records, each after the last of its slot in the batch, or after the one that
+    /// `before` gives, and then changes the slots.
+    fn append(
+        &mut self,
+        batch: &[Placed],
+        before: impl Fn(&Ring, u64) -> Option<SlotState>,
+    ) -> Result<(), TimerError> {
         let mut places = self.log.places();
         let mut touched: HashMap<u64, SlotState> = HashMap::new();
         let mut records = Vec::with_capacity(batch.len());
         for placed in batch {
             let slot = placed.slot;
             let position = places.take();
-            let before = touched.get(&slot).copied().or_else(|| self.ring.get(slot));
+            let before = touched.get(&slot).copied().or_else(|| before(&self.ring, slot));
             let previous = before.map(|state| state.last);
             let record = Record { kind: placed.kind, slot, previous, entry: placed.entry };
             records.push((position, record));
@@ -83,7 +99,8 @@ fn put_back(
     // Records below the floor are not read again: a chain that begins there begins here.
     let previous = record.previous.filter(|previous| previous.get() >= floor);
     let before = match previous {
-        // The slot was empty. If it is not now, it was emptied since, and opened anew by a step back.
+        // The slot begins here. If it is not empty now, it was emptied since and opened anew by a
+        // step back, or written again.
         None => None,
         Some(previous) => {
             let state = ring.get(record.slot).filter(|state| state.last == previous);

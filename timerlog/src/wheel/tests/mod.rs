@@ -1,5 +1,6 @@
 //! The wheel by examples, by a model, and under faults.
 
+mod compaction;
 mod durability;
 mod filing;
 mod model;

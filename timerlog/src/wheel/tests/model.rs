@@ -33,6 +33,7 @@ enum Step {
     Skip { slots: u64 },
     Refile { budget: usize },
     SetBack { slots: u64 },
+    Compact { records_max: usize },
     Snapshot,
     Checkpoint,
     Release,
@@ -52,6 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (1_u64..9).prop_map(|slots| Step::Skip { slots }),
         6 => (1_usize..40).prop_map(|budget| Step::Refile { budget }),
         1 => (1_u64..30).prop_map(|slots| Step::SetBack { slots }),
+        2 => (1_usize..200).prop_map(|records_max| Step::Compact { records_max }),
         2 => Just(Step::Snapshot),
         3 => Just(Step::Checkpoint),
         2 => Just(Step::Release),
@@ -122,6 +124,7 @@ impl Caller {
                 self.wheel.step_back(self.wheel.read_time().saturating_sub(*slots));
                 Ok(())
             }
+            Step::Compact { records_max } => self.compact(*records_max),
             Step::Snapshot => self.wheel.snapshot(),
             Step::Checkpoint => self.checkpoint(),
             Step::Release => match self.durable {
@@ -207,6 +210,12 @@ impl Caller {
             self.before_refiling = Dump { boundary, ..before };
         }
         result.map(drop)
+    }
+
+    fn compact(&mut self, records_max: usize) -> Result<(), TimerError> {
+        let settled = &self.settled;
+        let mut skip = |entry: &Entry| settled.contains(&entry.offset);
+        self.wheel.rewrite_oldest(records_max, &mut skip).map(drop)
     }
 
     fn checkpoint(&mut self) -> Result<(), TimerError> {
