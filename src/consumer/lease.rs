@@ -314,7 +314,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.numbers = LeaseNumber::first_of(2);
         let old = LeaseNumber(LeaseNumber::first_of(1).0 + 7);
-        let mut standing = |bench: &mut Bench| {
+        let standing = |bench: &mut Bench| {
             bench.leases.standing(0, old, true, &bench.progress, Duration::ZERO)
         };
         assert_eq!(standing(&mut bench), Standing::Held);
