@@ -18,6 +18,7 @@ use horolog::config::{Config, Given, LogFormat};
 use horolog::demo::{self, Verdict};
 use horolog::load::{self, Load, Until};
 use horolog::shutdown::Signals;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use timerlog::disk::OsDirectory;
 
 use command_line::{BenchArgs, Command, CommandLine, DemoArgs, ServeArgs};
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
 fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let config = settings(args)?;
     start_logging(config.log_format, config.log_level);
+    raise_file_limit();
     let runtime = runtime(config.http_threads)?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| Failure {
@@ -88,13 +90,10 @@ fn demo(args: &DemoArgs) -> Result<Exit, Failure> {
     let random = random()?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| failed(error.to_string()))?;
-        let mut output = io::stdout();
-        tokio::select! {
-            verdict = demo::run(args.orders, Arc::new(SystemClock::new()), random, &mut output) => {
-                verdict.map_err(|error| failed(error.to_string()))
-            }
-            signal = signals.next() => Err(failed(format!("ended by {signal}"))),
-        }
+        let clock = Arc::new(SystemClock::new());
+        demo::run(args.orders, clock, random, signals.next(), &mut io::stdout())
+            .await
+            .map_err(|error| failed(error.to_string()))
     });
     runtime.shutdown_background();
     Ok(match outcome? {
@@ -176,6 +175,16 @@ fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
             exit: Exit::Settings,
             message: format!("cannot start {threads} HTTP threads: {error}"),
         })
+}
+
+/// A connection is an open file, and shells commonly allow 1,024 of them where the system would
+/// allow more.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, limit = ?limit.current, "cannot raise the limit of open files");
+    }
 }
 
 /// Logs go to standard error, so that standard output has only what the program is asked for.

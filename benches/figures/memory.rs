@@ -39,7 +39,8 @@ pub(crate) async fn take() -> Result<Vec<Figure>, AnyError> {
     let pending = Watch::new(&horolog).sum("horolog_messages_pending").await?;
     let anonymous = megabytes(horolog.memory_kib("RssAnon")?);
     Ok(vec![
-        Figure::new("pending messages", format!("{pending:.0} of {SIZE} bytes, over 30 days")),
+        Figure::new("pending messages", format!("{pending:.0} of {SIZE} bytes, over 30 days"))
+            .target("1000000", Verdict::of(format!("{pending:.0}") == MESSAGES.to_string())),
         Figure::new("handed in at", format!("{:.0} /s", outcome.rate())),
         Figure::new("anonymous memory, idle", format!("{} MB", megabytes(idle_kib))),
         Figure::new("anonymous memory (RssAnon)", format!("{anonymous} MB"))

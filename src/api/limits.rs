@@ -11,7 +11,8 @@ use crate::message::MAX_DELAY_MS;
 
 /// Most bytes of request line and headers together.
 pub(super) const MAX_HEADER_BYTES: usize = 48 * 1024;
-/// How long a client may take to send the headers of its next request.
+/// How long a client may take to send the headers of its next request, and so how long a connection
+/// may be idle.
 pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most messages of one receive.
 pub(super) const MAX_RECEIVE: usize = 256;

@@ -5,11 +5,12 @@ use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Code, Problem};
 use super::query::{NoParameters, parameters};
-use super::{Api, json};
+use super::{Api, json, raw_put};
 use crate::metrics::Route;
 use crate::service::Readiness;
 
@@ -19,7 +20,7 @@ const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The process runs and answers.
 pub(super) async fn live(State(api): State<Api>, request: Request) -> Response {
     let answer = |NoParameters {}| text(TEXT, "ok\n");
-    api.answer(Route::Live, parameters(request.uri()).map(answer))
+    api.answer(Route::Live, plain(&request).map(answer))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -31,7 +32,7 @@ struct ReadyParameters {
 
 /// The server takes requests.
 pub(super) async fn ready(State(api): State<Api>, request: Request) -> Response {
-    let result = parameters(request.uri()).and_then(|parameters| readiness(&api, &parameters));
+    let result = plain(&request).and_then(|parameters| readiness(&api, &parameters));
     api.answer(Route::Ready, result)
 }
 
@@ -58,17 +59,32 @@ struct Version {
 pub(super) async fn version(State(api): State<Api>, request: Request) -> Response {
     let version = Version { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
     let answer = |NoParameters {}| json(StatusCode::OK, &version);
-    api.answer(Route::Version, parameters(request.uri()).map(answer))
+    api.answer(Route::Version, plain(&request).map(answer))
 }
 
 pub(super) async fn metrics(State(api): State<Api>, request: Request) -> Response {
-    let answer = |NoParameters {}| text(PROMETHEUS_TEXT, api.shared.metrics.render());
-    api.answer(Route::Metrics, parameters(request.uri()).map(answer))
+    let answer = |NoParameters {}| text(PROMETHEUS_TEXT, figures(&api));
+    api.answer(Route::Metrics, plain(&request).map(answer))
+}
+
+/// How many messages wait is asked for when somebody looks; all else was counted as it happened.
+fn figures(api: &Api) -> String {
+    let metrics = &api.shared.metrics;
+    if let Ok(service) = api.service() {
+        metrics.set_pending(service.pending());
+    }
+    metrics.render()
 }
 
 pub(super) async fn limits(State(api): State<Api>, request: Request) -> Response {
     let answer = |NoParameters {}| json(StatusCode::OK, &api.shared.limits.written());
-    api.answer(Route::Limits, parameters(request.uri()).map(answer))
+    api.answer(Route::Limits, plain(&request).map(answer))
+}
+
+/// The parameters of a request that has nothing else to say.
+fn plain<T: DeserializeOwned + Default>(request: &Request) -> Result<T, Problem> {
+    raw_put::refuse_headers(request.headers())?;
+    parameters(request.uri())
 }
 
 fn text(content_type: &'static str, body: impl Into<Body>) -> Response {

@@ -28,6 +28,7 @@ use crate::app::{App, StartError, World};
 use crate::client::ClientError;
 use crate::clock::{Clock, Timestamp};
 use crate::config::{Config, ConfigError, Given};
+use crate::shutdown::Signal;
 use book::Book;
 use plan::Plan;
 use progress::Progress;
@@ -57,6 +58,8 @@ pub enum DemoError {
     Start(#[from] StartError),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error("ended by {signal}")]
+    Interrupted { signal: Signal },
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
 }
@@ -76,7 +79,7 @@ impl Stage {
     }
 }
 
-/// Shows the demo and says how it went.
+/// Shows the demo and says how it went. When `interrupted` comes first, cleans up and ends.
 ///
 /// # Errors
 ///
@@ -85,6 +88,7 @@ pub async fn run(
     orders: usize,
     clock: Arc<dyn Clock>,
     random: [u8; 32],
+    interrupted: impl Future<Output = Signal>,
     output: &mut impl io::Write,
 ) -> Result<Verdict, DemoError> {
     let seed = crate::message::record::read_u64(&random, 0);
@@ -104,7 +108,10 @@ pub async fn run(
         plan: Plan::new(orders, seed),
         book: Book::new(orders),
     });
-    let outcome = play(&stage, output).await;
+    let outcome = tokio::select! {
+        outcome = play(&stage, output) => outcome,
+        signal = interrupted => Err(DemoError::Interrupted { signal }),
+    };
     app.stop().await;
     outcome?;
     report::print(&stage.book, output)

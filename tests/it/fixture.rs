@@ -35,8 +35,11 @@ impl TestServer {
             ..given
         };
         let config = Config::new(&given).expect("the test's settings are good");
-        let world =
-            World { directory: Arc::new(directory), clock: Arc::new(SystemClock::new()), random: [7; 32] };
+        let world = World {
+            directory: Arc::new(directory),
+            clock: Arc::new(SystemClock::new()),
+            random: [7; 32],
+        };
         let app = App::start(&config, world).await.expect("a new data directory is good");
         Self { app, _data: data }
     }

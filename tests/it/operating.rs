@@ -26,6 +26,10 @@ async fn figures_count_what_happened() {
         assert_eq!(answer.status, 201);
     }
     assert_eq!(server.figure("horolog_messages_accepted_total").await, "3");
+    // What waits is counted as the log is read, which is a moment after the answer.
+    while server.figure("horolog_messages_pending").await != "2" {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(server.figure("horolog_delivery_early_total").await, "0");
     let puts = "horolog_http_requests_total{route=\"put_message\",code=\"201\"}";
     assert_eq!(server.figure(puts).await, "3");
@@ -61,5 +65,7 @@ async fn what_is_not_there_is_a_problem_too() {
             assert!(answer.headers.contains_key("allow"), "{method} {path}");
         }
     }
+    let answer = send(&mut client, Method::GET, "/livez", &[("horolog-delay", "1s")], "").await;
+    assert_eq!(refusal(&answer), (400, "INVALID_REQUEST".to_owned()));
     server.stop().await;
 }

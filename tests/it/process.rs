@@ -125,7 +125,9 @@ fn a_second_server_on_the_same_directory_is_refused_by_name_and_ends_with_3() {
     let path = data.path().to_str().expect("temporary paths are UTF-8");
     let output = run(&mut horolog(&["serve", "--listen", "127.0.0.1:0", "--data-dir", path]));
     assert_eq!(output.status.code(), Some(3), "{}", message(&output));
-    assert!(message(&output).contains("LOCK"), "{}", message(&output));
+    for name in [path, &format!("held by process {}", running.child.id())] {
+        assert!(message(&output).contains(name), "{name}: {}", message(&output));
+    }
     terminate(&running);
     assert_eq!(running.child.wait().expect("it was started here").code(), Some(0));
 }
