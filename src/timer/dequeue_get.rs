@@ -17,6 +17,10 @@ const MAX_IN_FLIGHT: u64 = 2_000_000;
 /// Slots that may be open at once: a backlog is drained slot by slot, in order.
 const MAX_OPEN: usize = 64;
 
+/// How far past the read time slots are looked at, whatever the clock says: after a long downtime the
+/// read time moves over the empty ones first, in one step.
+const MAX_LOOK: u64 = 256;
+
 #[derive(Debug)]
 pub(super) struct DequeueGet {
     shared: Arc<Shared>,
@@ -83,7 +87,7 @@ impl DequeueGet {
     fn next_walk(&self, wheel: &TimerWheel, horizon: u64) -> Option<Walk> {
         let first = wheel.read_time();
         let crowded = self.shared.in_flight.load(Ordering::Relaxed) >= MAX_IN_FLIGHT;
-        for slot in first..=horizon {
+        for slot in first..=horizon.min(first + MAX_LOOK) {
             if slot > first && (crowded || self.open.len() >= MAX_OPEN) {
                 return None;
             }
