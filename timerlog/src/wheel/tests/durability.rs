@@ -259,3 +259,34 @@ fn a_checkpoint_from_before_a_rebuild_is_not_taken_for_one_of_the_new_wheel() {
     assert_eq!(refused(&disk, &old).1, DamageKind::Misplaced);
     reopen(&disk, &wheel.checkpoint());
 }
+
+/// A slot that was settled, then opened again by a step back, comes back to life when its snapshot is
+/// lost and the log is all there is. That does no harm: its entries are settled. But the older part
+/// of its chain may have been released, and then the rest of it must not look like damage.
+#[test]
+fn a_settled_chain_that_was_released_in_part_is_no_damage_to_a_replay() {
+    let disk = SimDisk::new(1);
+    let mut wheel = small(&disk, 100);
+    for n in 0..400 {
+        add(&mut wheel, 1001, n);
+    }
+    add(&mut wheel, 1050, 999);
+    settle(&mut wheel);
+    wheel.step_back(100);
+    wheel.flush().expect("flush");
+    let checkpoint = wheel.checkpoint();
+    wheel.release(&checkpoint).expect("release");
+    assert_eq!(disk.files().iter().filter(|path| path.contains("near/")).count(), 1);
+    disk.kill();
+    let snapshot = disk.files().into_iter().find(|path| path.contains("snapshot-"));
+    disk.remove_tree(&snapshot.expect("the step back took one"));
+    let wheel = reopen(&disk, &checkpoint);
+    assert_eq!(near_adds(&wheel, 105), [999]);
+    assert_eq!(wheel.slot(100), None, "all of it lies below the floor");
+
+    // The same with the floor in the midst of the chain.
+    let between = TimerCheckpoint { near_floor: checkpoint.near_floor - 48 * 50, ..checkpoint };
+    let wheel = reopen(&disk, &between);
+    assert_eq!(near_adds(&wheel, 100).len(), 50);
+    assert_eq!(near_adds(&wheel, 105), [999]);
+}
