@@ -290,3 +290,39 @@ fn a_settled_chain_that_was_released_in_part_is_no_damage_to_a_replay() {
     assert_eq!(near_adds(&wheel, 100).len(), 50);
     assert_eq!(near_adds(&wheel, 105), [999]);
 }
+
+/// The checkpoint has a crc, so these cannot come from rot; but a mistake in the owner's store must
+/// end in a rebuild, too, and neither in a panic nor in a wheel that lacks something.
+#[test]
+fn a_checkpoint_that_does_not_fit_the_files_needs_a_rebuild() {
+    let disk = SimDisk::new(1);
+    let (wheel, checkpoint) = filled(&disk);
+    let (first, _) = wheel.slots_in(0..u64::MAX)[0];
+    disk.kill();
+    let early = TimerCheckpoint { read_time: first - 14, ..checkpoint };
+    let kind = refused(&disk, &early).1;
+    assert!(matches!(kind, DamageKind::OutsideWindow { .. }), "{kind:?}");
+}
+
+#[test]
+fn a_snapshot_of_more_than_the_checkpointed_log_is_passed_over() {
+    let disk = SimDisk::new(1);
+    let (wheel, checkpoint) = filled(&disk);
+    let expected = dump(&wheel);
+    drop(wheel);
+    let mut later = reopen(&disk, &checkpoint);
+    let mut snapshot = later.capture();
+    snapshot.head.near_length += 48;
+    snapshot.write(&*directory(&disk)).expect("write");
+    disk.kill();
+    let wheel = reopen(&disk, &checkpoint);
+    assert_eq!(dump(&wheel), expected);
+    assert_eq!(wheel.recovery().damaged[0].kind, DamageKind::BeyondCheckpoint);
+    snapshot.head.near_length = checkpoint.near_length - 48 * 40;
+    snapshot.write(&*directory(&disk)).expect("write");
+    disk.kill();
+    let wheel = reopen(&disk, &checkpoint);
+    assert_eq!(dump(&wheel), expected);
+    let kind = &wheel.recovery().damaged[0].kind;
+    assert!(matches!(kind, DamageKind::PastEnd { .. }), "{kind:?}");
+}
