@@ -143,7 +143,10 @@ fn a_lock_is_held_once_and_the_refusal_names_the_holder() {
         assert!(refused.is_locked());
         assert!(refused.to_string().contains("horolog, process 17"), "{refused}");
         drop(lock);
-        drop(directory.lock("lock", "18").expect("free again"));
+        let lock = directory.lock("lock", "18").expect("free again");
+        let refused = directory.lock("lock", "19").expect_err("it is held");
+        assert!(refused.to_string().ends_with("held by 18"), "{refused}");
+        drop(lock);
         assert_eq!(directory.list().expect("list"), ["lock"]);
     });
 }

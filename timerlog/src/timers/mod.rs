@@ -142,14 +142,13 @@ impl Timers {
         segment_size: u64,
     ) -> Self {
         let previous = wheel.checkpoint();
-        let snapshot_at = wheel.log_bytes();
         Self {
             directory,
             wheel,
             open: OpenSlot::default(),
             generation: 0,
             previous,
-            snapshot_at,
+            snapshot_at: 0,
             segment_size,
             damaged: Vec::new(),
             _lock: lock,

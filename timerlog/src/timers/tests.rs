@@ -122,6 +122,27 @@ fn a_folder_without_its_checkpoint_is_refused_and_nothing_of_it_is_touched() {
 }
 
 #[test]
+fn when_the_newest_checkpoint_is_damaged_the_one_before_finds_all_its_files() {
+    let disk = SimDisk::new(1);
+    let mut timers = open(&disk).expect("open");
+    for round in 0..40 {
+        let now = 1000 + round * 30;
+        let entries: Vec<_> = (0..60).map(|n| entry(now + n, round * 60 + n)).collect();
+        timers.schedule_all(&entries).expect("schedule");
+        timers.due(now + 25).expect("due");
+        timers.flush().expect("flush");
+        let newest =
+            if timers.generation.is_multiple_of(2) { "checkpoint-a" } else { "checkpoint-b" };
+        drop(timers);
+        disk.kill();
+        disk.flip_bit(newest, 60, 1);
+        drop(open(&disk).unwrap_or_else(|error| panic!("round {round}: {error}")));
+        disk.flip_bit(newest, 60, 1);
+        timers = open(&disk).expect("open");
+    }
+}
+
+#[test]
 fn a_power_cut_while_a_folder_is_made_leaves_one_that_can_be_made() {
     for seed in 0..40 {
         for cut in 1..20 {

@@ -259,3 +259,70 @@ fn a_checkpoint_from_before_a_rebuild_is_not_taken_for_one_of_the_new_wheel() {
     assert_eq!(refused(&disk, &old).1, DamageKind::Misplaced);
     reopen(&disk, &wheel.checkpoint());
 }
+
+/// A slot that was settled, then opened again by a step back, comes back to life when its snapshot is
+/// lost and the log is all there is. That does no harm: its entries are settled. But the older part
+/// of its chain may have been released, and then the rest of it must not look like damage.
+#[test]
+fn a_settled_chain_that_was_released_in_part_is_no_damage_to_a_replay() {
+    let disk = SimDisk::new(1);
+    let mut wheel = small(&disk, 100);
+    for n in 0..400 {
+        add(&mut wheel, 1001, n);
+    }
+    add(&mut wheel, 1050, 999);
+    settle(&mut wheel);
+    wheel.step_back(100);
+    wheel.flush().expect("flush");
+    let checkpoint = wheel.checkpoint();
+    wheel.release(&checkpoint).expect("release");
+    assert_eq!(disk.files().iter().filter(|path| path.contains("near/")).count(), 1);
+    disk.kill();
+    let snapshot = disk.files().into_iter().find(|path| path.contains("snapshot-"));
+    disk.remove_tree(&snapshot.expect("the step back took one"));
+    let wheel = reopen(&disk, &checkpoint);
+    assert_eq!(near_adds(&wheel, 105), [999]);
+    assert_eq!(wheel.slot(100), None, "all of it lies below the floor");
+
+    // The same with the floor in the midst of the chain.
+    let between = TimerCheckpoint { near_floor: checkpoint.near_floor - 48 * 50, ..checkpoint };
+    let wheel = reopen(&disk, &between);
+    assert_eq!(near_adds(&wheel, 100).len(), 50);
+    assert_eq!(near_adds(&wheel, 105), [999]);
+}
+
+/// The checkpoint has a crc, so these cannot come from rot; but a mistake in the owner's store must
+/// end in a rebuild, too, and neither in a panic nor in a wheel that lacks something.
+#[test]
+fn a_checkpoint_that_does_not_fit_the_files_needs_a_rebuild() {
+    let disk = SimDisk::new(1);
+    let (wheel, checkpoint) = filled(&disk);
+    let (first, _) = wheel.slots_in(0..u64::MAX)[0];
+    disk.kill();
+    let early = TimerCheckpoint { read_time: first - 14, ..checkpoint };
+    let kind = refused(&disk, &early).1;
+    assert!(matches!(kind, DamageKind::OutsideWindow { .. }), "{kind:?}");
+}
+
+#[test]
+fn a_snapshot_of_more_than_the_checkpointed_log_is_passed_over() {
+    let disk = SimDisk::new(1);
+    let (wheel, checkpoint) = filled(&disk);
+    let expected = dump(&wheel);
+    drop(wheel);
+    let mut later = reopen(&disk, &checkpoint);
+    let mut snapshot = later.capture();
+    snapshot.head.near_length += 48;
+    snapshot.write(&*directory(&disk)).expect("write");
+    disk.kill();
+    let wheel = reopen(&disk, &checkpoint);
+    assert_eq!(dump(&wheel), expected);
+    assert_eq!(wheel.recovery().damaged[0].kind, DamageKind::BeyondCheckpoint);
+    snapshot.head.near_length = checkpoint.near_length - 48 * 40;
+    snapshot.write(&*directory(&disk)).expect("write");
+    disk.kill();
+    let wheel = reopen(&disk, &checkpoint);
+    assert_eq!(dump(&wheel), expected);
+    let kind = &wheel.recovery().damaged[0].kind;
+    assert!(matches!(kind, DamageKind::PastEnd { .. }), "{kind:?}");
+}

@@ -1,5 +1,7 @@
 //! Moving entries from the far ring to the near one.
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// A wheel whose far slot 27 (slots 108 to 111) is due.
@@ -184,4 +186,38 @@ fn a_damaged_record_stops_the_re_filing_with_its_place() {
     let error = wheel.refile(10, &mut |_| false).expect_err("damaged");
     assert!(matches!(error, crate::TimerError::NeedsRebuild(_)), "{error}");
     assert!(error.to_string().contains("wheel/far/00000000000000000000 at byte 48"), "{error}");
+}
+
+proptest! {
+    /// With any order of adds and cancels, any bound and any budget, each live entry is moved once.
+    #[test]
+    fn a_re_filing_moves_each_live_entry_once(
+        steps in prop::collection::vec((any::<bool>(), 0_u64..40), 1..120),
+        budget in 1_usize..30,
+        cancels_max in 1_usize..5,
+    ) {
+        let disk = SimDisk::new(1);
+        let config = Config { cancels_max, ..SMALL };
+        let mut wheel = TimerWheel::create(directory(&disk), config, origin(100)).expect("create");
+        let mut live = std::collections::BTreeSet::new();
+        let mut added = std::collections::BTreeSet::new();
+        for (is_add, n) in steps {
+            let (deadline, offset) = (1080 + n, n * 32);
+            if is_add && added.insert(offset) {
+                live.insert(offset);
+                add(&mut wheel, deadline, offset);
+            } else if !is_add && live.remove(&offset) {
+                cancel(&mut wheel, deadline, offset);
+            }
+        }
+        wheel.skip_empty(104);
+        let mut calls = 0;
+        while wheel.refile(budget, &mut |_| false).expect("refile") != Refile::NotDue {
+            calls += 1;
+            prop_assert!(calls < 10_000, "it comes to an end");
+        }
+        let mut found: Vec<_> = (108..112).flat_map(|slot| near_adds(&wheel, slot)).collect();
+        found.sort_unstable();
+        prop_assert_eq!(found, live.into_iter().collect::<Vec<_>>());
+    }
 }
