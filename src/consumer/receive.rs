@@ -18,6 +18,10 @@ use crate::message::record::{
 };
 use crate::store::{Group, Topic};
 
+/// Bodies in one answer, in bytes: with the last one it may be more, by less than a body. What does
+/// not fit stays where it is, for the next receive.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
+
 /// Why nothing could be received.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReceiveError {
@@ -70,19 +74,7 @@ impl Leased {
 
 impl Drop for Leased {
     fn drop(&mut self) {
-        if self.held.is_empty() {
-            return;
-        }
-        let mut leases = self.consumers.leases.lock();
-        for &(seat, queue_offset, number) in &self.held {
-            if let Some(queue) = leases.queues.get_mut(&seat) {
-                queue.give_back(queue_offset, number);
-            }
-        }
-        drop(leases);
-        if let Some((seat, ..)) = self.held.first() {
-            self.consumers.polls.wake(seat.group_id, seat.topic_id, self.held.len() as u64);
-        }
+        self.consumers.give_back(&self.held);
     }
 }
 
@@ -96,6 +88,19 @@ enum Body {
 }
 
 impl Consumers {
+    /// What nobody took is readable again, as if it had never been out.
+    fn give_back(&self, held: &[(Seat, u64, LeaseNumber)]) {
+        let Some((first, ..)) = held.first() else { return };
+        let mut leases = self.leases.lock();
+        for &(seat, queue_offset, number) in held {
+            if let Some(queue) = leases.queues.get_mut(&seat) {
+                queue.give_back(queue_offset, number);
+            }
+        }
+        drop(leases);
+        self.polls.wake(first.group_id, first.topic_id, held.len() as u64);
+    }
+
     /// Whether a receive may find something: a look at memory alone, for callers about to wait.
     pub fn may_have(&self, group: &Group, topic: &Topic) -> bool {
         let mut leases = self.leases.lock();
@@ -134,18 +139,31 @@ impl Consumers {
         let until = add(now.wall, invisible_for);
         let mut bytes = Vec::new();
         let mut lost = Vec::new();
+        let mut unread = Vec::new();
+        let mut budget = MAX_ANSWER;
         for (seat, granted) in granted {
+            if budget == 0 {
+                unread.push((seat, granted.queue_offset, granted.number));
+                continue;
+            }
             let queue =
                 topic.queue(seat.queue).expect("the lease was granted on this topic's queue");
             let unit = queue.units.unit(granted.queue_offset)?;
             match self.read(group, topic, seat, granted, unit, until, &mut bytes)? {
-                Body::Whole(received) => leased.messages.push(*received),
+                Body::Whole(received) => {
+                    budget = budget.saturating_sub(received.body.len());
+                    leased.messages.push(*received);
+                }
                 Body::Damaged(error) => {
                     tracing::error!(offset = unit.offset.get(), %error, "a message is damaged");
                     lost.push((seat, granted, Some(unit)));
                 }
                 Body::Hole => lost.push((seat, granted, None)),
             }
+        }
+        if !unread.is_empty() {
+            leased.held.retain(|held| !unread.contains(held));
+            self.give_back(&unread);
         }
         if !lost.is_empty() {
             self.set_aside(group, &lost, now)?;

@@ -255,12 +255,15 @@ impl Stage for DequeuePut {
         if let Some(until) = self.held_until(now) {
             return Ok(Progress::IdleUntil(until));
         }
-        for _ in 0..TURNS_A_STEP {
+        for turn in 0..TURNS_A_STEP {
             let now = match planted::is(Fault::Early) {
                 true => Now { wall: now.wall.checked_add(500).unwrap_or(now.wall), ..now },
                 false => now,
             };
             let Some(queue) = self.next_queue(now.wall) else {
+                if turn > 0 {
+                    return Ok(Progress::Worked);
+                }
                 let first = self.first.first();
                 return Ok(first.map_or(Progress::Idle, |&(at, _)| Progress::IdleUntil(at)));
             };
