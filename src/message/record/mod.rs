@@ -207,7 +207,7 @@ impl Encoded {
     /// Ends the head, appends the body and pads: after this only the place is missing.
     fn finish(mut self, body: &[u8]) -> Self {
         let head = self.bytes.len() - HEADER_LENGTH;
-        debug_assert!(head <= MAX_HEAD_LENGTH);
+        assert!(head <= MAX_HEAD_LENGTH, "a head is at most {MAX_HEAD_LENGTH} bytes, not {head}");
         self.put_u32(HEAD_LENGTH, length_u32(head));
         self.put_u32(BODY_LENGTH, length_u32(body.len()));
         self.put_u32(BODY_CRC, crc32c::crc32c(body));
