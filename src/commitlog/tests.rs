@@ -1,1 +1,8 @@
-//! Appends, flushes and recoveries on the simulated disk.
+//! What the log promises, on a disk that is simulated: it loses, tears, fails and rots by a seed.
+
+mod bench;
+mod crash;
+mod referee;
+mod shape;
+
+use super::*;
