@@ -96,6 +96,7 @@ impl Flusher {
             group.completion.finish(Durability::Durable);
         }
         appender.lock().give_back(bytes, groups.into_iter().map(|group| group.bytes));
+        self.sync_if_due(appender, watermarks, now)?;
         self.prepare(appender, end)?;
         Ok(Flushed::Groups { groups: count, records, bytes })
     }
@@ -125,17 +126,29 @@ impl Flusher {
         watermarks: &Watermarks,
         now: Now,
     ) -> Result<Flushed, RowError> {
-        let mut sync_due_in_ms = None;
-        if let (Some(since), FlushMode::Async { interval_ms }) = (self.unsynced_since, self.mode) {
-            let waited = now.monotonic.saturating_sub(since).as_millis();
-            match u128::from(interval_ms).checked_sub(waited) {
-                Some(left) if left > 0 => sync_due_in_ms = u64::try_from(left).ok(),
-                _ => self.sync(appender, watermarks, now)?,
-            }
-        }
+        let sync_due_in_ms = self.sync_if_due(appender, watermarks, now)?;
         let end = self.row.length();
         self.prepare(appender, end)?;
         Ok(Flushed::Nothing { sync_due_in_ms })
+    }
+
+    /// In `async` mode, syncs once the oldest write has waited for the interval; says how long it may
+    /// wait still.
+    fn sync_if_due(
+        &mut self,
+        appender: &Mutex<Appender>,
+        watermarks: &Watermarks,
+        now: Now,
+    ) -> Result<Option<u64>, RowError> {
+        let (Some(since), FlushMode::Async { interval_ms }) = (self.unsynced_since, self.mode)
+        else {
+            return Ok(None);
+        };
+        let waited = now.monotonic.saturating_sub(since).as_millis();
+        match u128::from(interval_ms).checked_sub(waited) {
+            Some(left) if left > 0 => Ok(u64::try_from(left).ok()),
+            _ => self.sync(appender, watermarks, now).map(|()| None),
+        }
     }
 
     fn publish(&mut self, watermarks: &Watermarks, end: u64, now: Now) {

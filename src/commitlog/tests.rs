@@ -2,6 +2,7 @@
 
 mod bench;
 mod crash;
+mod faults;
 mod referee;
 mod shape;
 

@@ -62,6 +62,12 @@ impl Bench {
         self.disk.root().subdirectory(FOLDER).unwrap()
     }
 
+    /// The path of the file that holds `offset`, for the hands that reach behind the log's back.
+    pub(super) fn file(&self, offset: Offset) -> String {
+        let start = offset.get() - offset.get() % self.segment_size;
+        format!("{FOLDER}/{start:020}")
+    }
+
     /// Reads the whole log.
     pub(super) fn recover(&self) -> Result<(Recovered, Vec<Seen>), RecoverError<Infallible>> {
         self.recover_from(BEGIN, Offset::ZERO)
