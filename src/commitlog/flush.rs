@@ -11,6 +11,7 @@ use super::{Durability, FlushMode, Secrets, Watermarks};
 use crate::clock::Now;
 use crate::message::offset::Offset;
 use crate::message::record::Header;
+use timerlog::disk::Operation;
 use timerlog::segment::{Row, RowError};
 
 /// What one flush did.
@@ -27,7 +28,6 @@ pub(super) struct Flusher {
     row: Row,
     secrets: Secrets,
     mode: FlushMode,
-    segment_size: u64,
     incarnation: u64,
     next_number: u64,
     previous_hash: u128,
@@ -45,18 +45,11 @@ pub(super) struct ChainEnd {
 }
 
 impl Flusher {
-    pub(super) fn new(
-        row: Row,
-        secrets: Secrets,
-        mode: FlushMode,
-        segment_size: u64,
-        chain: ChainEnd,
-    ) -> Self {
+    pub(super) fn new(row: Row, secrets: Secrets, mode: FlushMode, chain: ChainEnd) -> Self {
         Self {
             row,
             secrets,
             mode,
-            segment_size,
             incarnation: chain.incarnation,
             next_number: chain.next_number,
             previous_hash: chain.previous_hash,
@@ -212,18 +205,14 @@ impl Flusher {
 
     /// Keeps the segment after the current one ready before it is needed.
     fn prepare(&mut self, appender: &Mutex<Appender>, end: u64) -> Result<(), RowError> {
-        let into_segment = end % self.segment_size;
-        let wanted =
-            if into_segment > self.segment_size / 2 { end + self.segment_size } else { end };
-        if wanted < self.row.allocated() {
-            return Ok(());
-        }
-        match self.row.prepare(wanted) {
-            Ok(()) => {
+        let allocated = self.row.allocated();
+        match prepare_next(&mut self.row, end) {
+            Ok(Room::Enough) if self.row.allocated() == allocated => Ok(()),
+            Ok(Room::Enough) => {
                 appender.lock().set_prepared(self.row.allocated());
                 Ok(())
             }
-            Err(RowError::Disk(error)) if error.is_full() => {
+            Ok(Room::Full) => {
                 appender.lock().set_full();
                 Ok(())
             }
@@ -235,5 +224,28 @@ impl Flusher {
         self.failed = Some(error.clone());
         appender.lock().fail(error.clone());
         error
+    }
+}
+
+/// Whether the disk has room for the segments to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    Full,
+}
+
+/// Makes the segment that holds `end`, and when that is half used, the one after it.
+///
+/// A disk is full when it cannot create. One that has no room when it syncs has failed: nobody knows what
+/// it has kept.
+pub(super) fn prepare_next(row: &mut Row, end: u64) -> Result<Room, RowError> {
+    let half_used = end % row.segment_size() > row.segment_size() / 2;
+    let wanted = if half_used { end + row.segment_size() } else { end };
+    match row.prepare(wanted) {
+        Ok(()) => Ok(Room::Enough),
+        Err(RowError::Disk(error)) if error.is_full() && error.operation == Operation::Create => {
+            Ok(Room::Full)
+        }
+        Err(error) => Err(error),
     }
 }

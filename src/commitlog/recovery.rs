@@ -25,7 +25,7 @@ use timerlog::disk::Directory;
 use timerlog::segment::{Row, RowError, RowReader};
 
 use super::append::Appender;
-use super::flush::{ChainEnd, Flusher};
+use super::flush::{ChainEnd, Flusher, Room, prepare_next};
 use super::group::{GROUP_HEADER, GroupHeader, GroupKind, MAX_GROUP, RecordsHash};
 use super::settled::Settled;
 use super::{CommitLog, FlushMode, LogReader, Secrets, Watermarks};
@@ -72,6 +72,7 @@ pub struct Recovered {
     pub damage: Vec<Damage>,
     /// Where the log ends and the next group goes.
     pub tail: ScanFrom,
+    room: Room,
 }
 
 /// Reads the log from `from` to its end, giving each whole record to `fold`, in order, and makes sure
@@ -109,7 +110,8 @@ pub fn recover<E>(
     if tail.offset < durable {
         return Err(shorter(tail.offset.get()));
     }
-    let mut recovered = Recovered { row, secrets, segment_size, damage, tail };
+    let room = Room::Enough;
+    let mut recovered = Recovered { row, secrets, segment_size, damage, tail, room };
     recovered.rewrite(known_durable)?;
     Ok(recovered)
 }
@@ -331,7 +333,7 @@ impl Scan {
 }
 
 impl Recovered {
-    /// Writes again what may be in the page cache only.
+    /// Writes again what may be in the page cache only, and makes the room that the first turn needs.
     fn rewrite(&mut self, durable: Offset) -> Result<(), RowError> {
         let tail = self.tail.offset.get();
         self.row.reset_length(tail);
@@ -347,15 +349,19 @@ impl Recovered {
             at += length as u64;
         }
         self.row.prepare(tail)?;
+        self.room = prepare_next(&mut self.row, tail)?;
         self.row.flush()
     }
 
     /// The log, ready to grow. `incarnation` must be higher than any before.
     pub fn open(self, settled: Settled, mode: FlushMode, incarnation: u64) -> CommitLog {
-        let Self { row, secrets, segment_size, tail, .. } = self;
+        let Self { row, secrets, segment_size, tail, room, .. } = self;
         let end = tail.offset;
         let reader = LogReader::new(row.reader(), secrets, segment_size);
-        let appender = Appender::new(end, row.allocated(), segment_size, secrets.record);
+        let mut appender = Appender::new(end, row.allocated(), segment_size, secrets.record);
+        if room == Room::Full {
+            appender.set_full();
+        }
         let chain = ChainEnd {
             next_number: tail.next_number,
             previous_hash: tail.previous_hash,
@@ -363,7 +369,7 @@ impl Recovered {
         };
         CommitLog {
             appender: Mutex::new(appender),
-            flusher: Mutex::new(Flusher::new(row, secrets, mode, segment_size, chain)),
+            flusher: Mutex::new(Flusher::new(row, secrets, mode, chain)),
             settled,
             watermarks: Arc::new(Watermarks {
                 visible: AtomicU64::new(end.get()),

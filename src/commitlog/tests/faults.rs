@@ -217,6 +217,54 @@ fn when_room_comes_back_the_log_goes_on_without_a_restart() {
     assert_eq!(bench.open().1, all(&told));
 }
 
+/// A disk may say that it is full when it syncs. That is a failed sync, and no lack of room that passes.
+#[test]
+fn a_sync_that_finds_no_room_is_a_failed_sync() {
+    for operation in [Operation::Sync, Operation::SyncDirectory] {
+        let bench = Bench::sync(SMALL);
+        let (log, _) = bench.open();
+        let told = put(&log, &[message_of(40_000, 1)]).unwrap();
+        let nth = if operation == Operation::Sync { 2 } else { 1 };
+        bench.disk.fail_next(operation, nth, ErrorKind::StorageFull);
+        log.flush(at(0)).unwrap_err();
+        assert!(told.is_durable());
+        assert!(matches!(log.turn(96), Err(AppendError::Failed(_))), "{operation}");
+    }
+}
+
+/// The process ended before it had made the segment after the one that is nearly full.
+fn killed_at_the_end_of_a_segment() -> (Bench, Vec<Told>) {
+    let (bench, log, mut told) = nearly_full();
+    told.push(put(&log, &[message_of(25_000 / 32 * 32, 2)]).unwrap());
+    log.flush(at(1)).unwrap();
+    bench.disk.kill();
+    (bench, told)
+}
+
+#[test]
+fn a_start_makes_the_segment_that_its_first_turn_needs() {
+    let (bench, mut told) = killed_at_the_end_of_a_segment();
+    bench.disk.set_capacity(None);
+    let (log, seen) = bench.open();
+    assert_eq!(seen, all(&told));
+    // Nobody has flushed yet: the server's first turn says that it started.
+    told.push(put(&log, &[message_of(640, 3)]).unwrap());
+    log.flush(at(2)).unwrap();
+    bench.disk.kill();
+    assert_eq!(bench.open().1, all(&told));
+}
+
+#[test]
+fn a_start_on_a_full_disk_serves_what_is_there_and_says_that_it_is_full() {
+    let (bench, told) = killed_at_the_end_of_a_segment();
+    let (log, seen) = bench.open();
+    assert_eq!(seen, all(&told));
+    assert!(matches!(put(&log, &[message_of(640, 3)]), Err(AppendError::StorageFull)));
+    bench.disk.set_capacity(None);
+    log.flush(at(2)).unwrap();
+    put(&log, &[message_of(640, 3)]).unwrap();
+}
+
 #[test]
 fn a_disk_with_no_room_for_the_first_segment_is_refused_by_name() {
     let bench = Bench::sync(SMALL);
