@@ -70,7 +70,8 @@ pub struct Recovered {
     secrets: Secrets,
     segment_size: u64,
     pub damage: Vec<Damage>,
-    /// Where the log ends and the next group goes.
+    /// Where the log ends and the next group goes. Its incarnation is the highest that has left a group,
+    /// even one that was cut.
     pub tail: ScanFrom,
     room: Room,
 }
@@ -102,11 +103,13 @@ pub fn recover<E>(
         secrets,
         at: from,
         durable_upto: from.offset,
+        newest_incarnation: from.incarnation,
         damage: Vec::new(),
         bytes: Vec::new(),
     };
     scan.run(fold)?;
-    let (tail, known_durable, damage) = (scan.at, scan.durable_upto, scan.damage);
+    let tail = ScanFrom { incarnation: scan.newest_incarnation, ..scan.at };
+    let (known_durable, damage) = (scan.durable_upto, scan.damage);
     if tail.offset < durable {
         return Err(shorter(tail.offset.get()));
     }
@@ -123,6 +126,7 @@ struct Scan {
     secrets: Secrets,
     at: ScanFrom,
     durable_upto: Offset,
+    newest_incarnation: u64,
     damage: Vec<Damage>,
     bytes: Vec<u8>,
 }
@@ -154,6 +158,7 @@ impl Scan {
 
     fn follow(&mut self, header: &GroupHeader) {
         self.durable_upto = self.durable_upto.max(header.durable_upto);
+        self.newest_incarnation = self.newest_incarnation.max(header.incarnation);
         self.at = ScanFrom {
             offset: header.end(),
             next_number: header.number + 1,
@@ -230,7 +235,7 @@ impl Scan {
     }
 
     /// The first later group, if any later group proves that the present place was durable.
-    fn find_later_group(&self) -> Result<Option<GroupHeader>, RowError> {
+    fn find_later_group(&mut self) -> Result<Option<GroupHeader>, RowError> {
         let mut first = None;
         let mut at = self.at.offset.plus(STEP);
         let mut block = vec![0; SEARCH_BLOCK + GROUP_HEADER];
@@ -256,8 +261,9 @@ impl Scan {
         Ok(None)
     }
 
-    fn later_group(&self, bytes: &[u8], offset: Offset) -> Option<GroupHeader> {
+    fn later_group(&mut self, bytes: &[u8], offset: Offset) -> Option<GroupHeader> {
         let header = GroupHeader::decode(bytes, offset, self.secrets.group).ok()?;
+        self.newest_incarnation = self.newest_incarnation.max(header.incarnation);
         let later =
             header.number >= self.at.next_number && header.incarnation >= self.at.incarnation;
         later.then_some(header)

@@ -5,5 +5,6 @@ mod crash;
 mod faults;
 mod referee;
 mod shape;
+mod tail;
 
 use super::*;

@@ -21,6 +21,8 @@ use crate::message::record::{Encoded, Kind, Magic, Message, Placement, Record};
 pub(super) const SECRETS: Secrets =
     Secrets { record: Magic(0x5ec4_e75a), group: GroupMagic(0x0bad_cafe_5ec4_e75a) };
 
+/// For tests that open a log some thousand times.
+pub(super) const TINY: u64 = 8 << 10;
 pub(super) const SMALL: u64 = 64 << 10;
 pub(super) const LARGE: u64 = 1 << 20;
 
