@@ -4,6 +4,7 @@ mod bench;
 mod crash;
 mod faults;
 mod referee;
+mod rot;
 mod shape;
 mod tail;
 

@@ -180,7 +180,7 @@ pub(super) fn message_with(body: &[u8]) -> Encoded {
 }
 
 /// What [`message_with`] takes without a body: the header, the fixed head and the topic's field.
-const WITHOUT_BODY: usize = 32 + 44 + 6;
+pub(super) const WITHOUT_BODY: usize = 32 + 44 + 6;
 
 /// A message that takes exactly `length` bytes of the log.
 pub(super) fn message_of(length: usize, fill: u8) -> Encoded {

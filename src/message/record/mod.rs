@@ -268,6 +268,14 @@ impl Header {
         Ok(HEADER_LENGTH + head)
     }
 
+    /// Whether `bytes` name this data directory and this place as theirs: what a search for records looks
+    /// at before it reads a head that anybody may have made up.
+    pub fn claims(bytes: &[u8], offset: Offset, magic: Magic) -> bool {
+        bytes.len() >= HEADER_LENGTH
+            && read_u32(bytes, MAGIC) == magic.0
+            && read_u64(bytes, OWN_OFFSET) == offset.get()
+    }
+
     /// Checks the header and head of the record that begins with `bytes` and stands at `offset`.
     ///
     /// # Errors

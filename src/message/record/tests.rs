@@ -62,6 +62,18 @@ fn a_record_of_another_data_directory_is_none() {
 }
 
 #[test]
+fn a_record_claims_its_own_place_and_directory_only() {
+    for (name, fact) in samples() {
+        let mut encoded = fact.encode();
+        let sealed = encoded.seal(OFFSET, MAGIC);
+        assert!(Header::claims(sealed, OFFSET, MAGIC), "{name}");
+        assert!(!Header::claims(sealed, OFFSET.plus(32), MAGIC), "{name}");
+        assert!(!Header::claims(sealed, OFFSET, Magic(1)), "{name}");
+        assert!(!Header::claims(&sealed[..HEADER_LENGTH - 1], OFFSET, MAGIC), "{name}");
+    }
+}
+
+#[test]
 fn a_record_can_be_given_another_place_before_it_is_written() {
     for (name, fact) in samples() {
         let mut encoded = fact.encode();
