@@ -10,6 +10,7 @@ use super::group::{GroupHeader, GroupKind};
 use super::{Durability, FlushMode, Secrets, Watermarks};
 use crate::clock::Now;
 use crate::message::offset::Offset;
+use timerlog::disk::Operation;
 use timerlog::segment::{Row, RowError};
 
 /// What one flush did.
@@ -26,7 +27,6 @@ pub(super) struct Flusher {
     row: Row,
     secrets: Secrets,
     mode: FlushMode,
-    segment_size: u64,
     incarnation: u64,
     next_number: u64,
     previous_hash: u128,
@@ -44,18 +44,11 @@ pub(super) struct ChainEnd {
 }
 
 impl Flusher {
-    pub(super) fn new(
-        row: Row,
-        secrets: Secrets,
-        mode: FlushMode,
-        segment_size: u64,
-        chain: ChainEnd,
-    ) -> Self {
+    pub(super) fn new(row: Row, secrets: Secrets, mode: FlushMode, chain: ChainEnd) -> Self {
         Self {
             row,
             secrets,
             mode,
-            segment_size,
             incarnation: chain.incarnation,
             next_number: chain.next_number,
             previous_hash: chain.previous_hash,
@@ -95,6 +88,7 @@ impl Flusher {
             group.completion.finish(Durability::Durable);
         }
         appender.lock().give_back(bytes, groups.into_iter().map(|group| group.bytes));
+        self.sync_if_due(appender, watermarks, now)?;
         self.prepare(appender, end)?;
         Ok(Flushed::Groups { groups: count, records, bytes })
     }
@@ -124,17 +118,29 @@ impl Flusher {
         watermarks: &Watermarks,
         now: Now,
     ) -> Result<Flushed, RowError> {
-        let mut sync_due_in_ms = None;
-        if let (Some(since), FlushMode::Async { interval_ms }) = (self.unsynced_since, self.mode) {
-            let waited = now.monotonic.saturating_sub(since).as_millis();
-            match u128::from(interval_ms).checked_sub(waited) {
-                Some(left) if left > 0 => sync_due_in_ms = u64::try_from(left).ok(),
-                _ => self.sync(appender, watermarks, now)?,
-            }
-        }
+        let sync_due_in_ms = self.sync_if_due(appender, watermarks, now)?;
         let end = self.row.length();
         self.prepare(appender, end)?;
         Ok(Flushed::Nothing { sync_due_in_ms })
+    }
+
+    /// In `async` mode, syncs once the oldest write has waited for the interval; says how long it may
+    /// wait still.
+    fn sync_if_due(
+        &mut self,
+        appender: &Mutex<Appender>,
+        watermarks: &Watermarks,
+        now: Now,
+    ) -> Result<Option<u64>, RowError> {
+        let (Some(since), FlushMode::Async { interval_ms }) = (self.unsynced_since, self.mode)
+        else {
+            return Ok(None);
+        };
+        let waited = now.monotonic.saturating_sub(since).as_millis();
+        match u128::from(interval_ms).checked_sub(waited) {
+            Some(left) if left > 0 => Ok(u64::try_from(left).ok()),
+            _ => self.sync(appender, watermarks, now).map(|()| None),
+        }
     }
 
     fn publish(&mut self, watermarks: &Watermarks, end: u64, now: Now) {
@@ -185,18 +191,14 @@ impl Flusher {
 
     /// Keeps the segment after the current one ready before it is needed.
     fn prepare(&mut self, appender: &Mutex<Appender>, end: u64) -> Result<(), RowError> {
-        let into_segment = end % self.segment_size;
-        let wanted =
-            if into_segment > self.segment_size / 2 { end + self.segment_size } else { end };
-        if wanted < self.row.allocated() {
-            return Ok(());
-        }
-        match self.row.prepare(wanted) {
-            Ok(()) => {
+        let allocated = self.row.allocated();
+        match prepare_next(&mut self.row, end) {
+            Ok(Room::Enough) if self.row.allocated() == allocated => Ok(()),
+            Ok(Room::Enough) => {
                 appender.lock().set_prepared(self.row.allocated());
                 Ok(())
             }
-            Err(RowError::Disk(error)) if error.is_full() => {
+            Ok(Room::Full) => {
                 appender.lock().set_full();
                 Ok(())
             }
@@ -208,5 +210,28 @@ impl Flusher {
         self.failed = Some(error.clone());
         appender.lock().fail(error.clone());
         error
+    }
+}
+
+/// Whether the disk has room for the segments to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    Full,
+}
+
+/// Makes the segment that holds `end`, and when that is half used, the one after it.
+///
+/// A disk is full when it cannot create. One that has no room when it syncs has failed: nobody knows what
+/// it has kept.
+pub(super) fn prepare_next(row: &mut Row, end: u64) -> Result<Room, RowError> {
+    let half_used = end % row.segment_size() > row.segment_size() / 2;
+    let wanted = if half_used { end + row.segment_size() } else { end };
+    match row.prepare(wanted) {
+        Ok(()) => Ok(Room::Enough),
+        Err(RowError::Disk(error)) if error.is_full() && error.operation == Operation::Create => {
+            Ok(Room::Full)
+        }
+        Err(error) => Err(error),
     }
 }

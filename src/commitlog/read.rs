@@ -124,8 +124,9 @@ impl LogReader {
     /// A record lies in one segment and below the end, so one that claims otherwise is none.
     fn check_end(&self, offset: Offset, length: usize) -> Result<(), ReadError> {
         let end = self.row.committed();
-        let segment_end = (offset.get() / self.segment_size + 1) * self.segment_size;
-        if offset.get().saturating_add(length as u64) > end.min(segment_end) {
+        let segment_left = self.segment_size - offset.get() % self.segment_size;
+        let past = offset.get().saturating_add(length as u64);
+        if past > end || length as u64 > segment_left {
             return Err(ReadError::PastTheEnd { offset: offset.get(), end });
         }
         Ok(())

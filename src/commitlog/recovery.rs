@@ -13,6 +13,10 @@
 //!   magic, right self-offset, crc, higher number. If one of them was written when the log was durable
 //!   past this place, the place is *rot*: its records that are whole are served, the rest is reported as
 //!   [`Damage`]. Otherwise it is the end.
+//! - What an earlier recovery cut may stand on the disk still: behind the end, and behind the header that
+//!   ends a segment. Lower incarnations and repeated numbers tell it; nothing of it is served.
+//! - What is right by all its crcs and cannot be understood was written by a newer version. It is no torn
+//!   tail: the log is refused, and not touched.
 //! - What may not be on the disk although it can be read (the process died, the page cache did not) is
 //!   everything past the last group's `durable upto`: it is written again, same bytes, and synced,
 //!   before anybody is shown any of it.
@@ -25,12 +29,12 @@ use timerlog::disk::Directory;
 use timerlog::segment::{Row, RowError, RowReader};
 
 use super::append::Appender;
-use super::flush::{ChainEnd, Flusher};
-use super::group::{GROUP_HEADER, GroupHeader, GroupKind, MAX_GROUP, RecordsHash};
+use super::flush::{ChainEnd, Flusher, Room, prepare_next};
+use super::group::{GROUP_HEADER, GroupError, GroupHeader, GroupKind, MAX_GROUP, RecordsHash};
 use super::settled::Settled;
-use super::{CommitLog, FlushMode, LogReader, Secrets, Watermarks};
+use super::{CommitLog, FlushMode, LogReader, ReadError, Secrets, Watermarks};
 use crate::message::offset::{Offset, STEP};
-use crate::message::record::{HEADER_LENGTH, Header, Record};
+use crate::message::record::{HEADER_LENGTH, Header, Record, RecordError};
 use crate::stage::Signal;
 
 /// How much is read at a time while later groups are looked for.
@@ -59,8 +63,19 @@ pub enum RecoverError<E> {
     Row(#[from] RowError),
     #[error("the log ends at {end}, but a checkpoint says that it was durable up to {durable}")]
     Shorter { end: u64, durable: u64 },
+    #[error("a newer version of this program has written the log: {0}")]
+    Newer(ReadError),
     #[error(transparent)]
     Fold(E),
+}
+
+impl<E> From<ReadError> for RecoverError<E> {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Row(error) => Self::Row(error),
+            error => Self::Newer(error),
+        }
+    }
 }
 
 /// A log that was read to its end.
@@ -70,8 +85,10 @@ pub struct Recovered {
     secrets: Secrets,
     segment_size: u64,
     pub damage: Vec<Damage>,
-    /// Where the log ends and the next group goes.
+    /// Where the log ends and the next group goes. Its incarnation is the highest that has left a group,
+    /// even one that was cut.
     pub tail: ScanFrom,
+    room: Room,
 }
 
 /// Reads the log from `from` to its end, giving each whole record to `fold`, in order, and makes sure
@@ -79,8 +96,10 @@ pub struct Recovered {
 ///
 /// # Errors
 ///
-/// The disk's, the fold's, and [`RecoverError::Shorter`] when the log lost what a checkpoint had seen:
-/// then it is not this checkpoint's log, or its disk has lost durable bytes, and nothing is touched.
+/// The disk's, the fold's, [`RecoverError::Newer`], and [`RecoverError::Shorter`] when the log lost what a
+/// checkpoint had seen: then it is not this checkpoint's log, or its disk has lost durable bytes. A file
+/// that the checkpoint knows and that is missing or cut short is [`RecoverError::Row`] and named. Nothing is
+/// touched then.
 pub fn recover<E>(
     directory: Arc<dyn Directory>,
     segment_size: u64,
@@ -89,27 +108,28 @@ pub fn recover<E>(
     durable: Offset,
     fold: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
 ) -> Result<Recovered, RecoverError<E>> {
-    let row = Row::open(directory, segment_size, from.offset.get())?;
-    let shorter = |end| RecoverError::Shorter { end, durable: durable.get() };
-    if row.allocated() < durable.get() {
-        return Err(shorter(row.allocated()));
-    }
+    let row = Row::open(directory, segment_size, from.offset.max(durable).get())?;
     let mut scan = Scan {
         reader: row.reader(),
         allocated: row.allocated(),
         segment_size,
         secrets,
         at: from,
+        before: None,
         durable_upto: from.offset,
+        newest_incarnation: from.incarnation,
         damage: Vec::new(),
         bytes: Vec::new(),
     };
     scan.run(fold)?;
-    let (tail, known_durable, damage) = (scan.at, scan.durable_upto, scan.damage);
+    let tail = ScanFrom { incarnation: scan.newest_incarnation, ..scan.at };
+    let (known_durable, damage) = (scan.durable_upto, scan.damage);
     if tail.offset < durable {
-        return Err(shorter(tail.offset.get()));
+        let (end, durable) = (tail.offset.get(), durable.get());
+        return Err(RecoverError::Shorter { end, durable });
     }
-    let mut recovered = Recovered { row, secrets, segment_size, damage, tail };
+    let room = Room::Enough;
+    let mut recovered = Recovered { row, secrets, segment_size, damage, tail, room };
     recovered.rewrite(known_durable)?;
     Ok(recovered)
 }
@@ -120,15 +140,12 @@ struct Scan {
     segment_size: u64,
     secrets: Secrets,
     at: ScanFrom,
+    /// Where the group before the present place begins, if it was read.
+    before: Option<Offset>,
     durable_upto: Offset,
+    newest_incarnation: u64,
     damage: Vec<Damage>,
     bytes: Vec<u8>,
-}
-
-/// What stands at a place.
-enum Found {
-    Group(GroupHeader),
-    NoGroup,
 }
 
 impl Scan {
@@ -137,21 +154,29 @@ impl Scan {
         fold: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
     ) -> Result<(), RecoverError<E>> {
         loop {
-            match self.group_here()? {
-                Found::Group(header) => {
-                    self.fold_group(&header, fold)?;
-                    self.follow(&header);
-                }
-                Found::NoGroup => {
-                    let Some(next) = self.find_later_group()? else { return Ok(()) };
-                    self.salvage(next, fold)?;
-                }
+            let here = self.header_at(self.at.offset)?;
+            if let Some(header) = here.filter(|header| self.follows(header))
+                && self.read_whole(&header)?
+            {
+                self.fold_group(&header, fold)?;
+                self.follow(&header);
+                continue;
             }
+            let Some(next) = self.find_later_group()? else { return Ok(()) };
+            self.salvage(here, &next, fold)?;
         }
+    }
+
+    fn follows(&self, header: &GroupHeader) -> bool {
+        header.number == self.at.next_number
+            && header.previous_hash == self.at.previous_hash
+            && header.incarnation >= self.at.incarnation
     }
 
     fn follow(&mut self, header: &GroupHeader) {
         self.durable_upto = self.durable_upto.max(header.durable_upto);
+        self.newest_incarnation = self.newest_incarnation.max(header.incarnation);
+        self.before = Some(header.offset);
         self.at = ScanFrom {
             offset: header.end(),
             next_number: header.number + 1,
@@ -160,30 +185,38 @@ impl Scan {
         };
     }
 
-    /// Reads the group at the present place into `self.bytes`, if there is a whole one that follows the
-    /// chain.
-    fn group_here(&mut self) -> Result<Found, RowError> {
-        let Some(header) = self.header_at(self.at.offset)? else { return Ok(Found::NoGroup) };
-        let follows = header.number == self.at.next_number
-            && header.previous_hash == self.at.previous_hash
-            && header.incarnation >= self.at.incarnation;
-        if follows && self.read_whole(&header)? {
-            return Ok(Found::Group(header));
-        }
-        Ok(Found::NoGroup)
+    /// Goes on with `header`, whatever came before it.
+    fn take_up(&mut self, header: &GroupHeader) {
+        self.before = None;
+        self.at = ScanFrom {
+            offset: header.offset,
+            next_number: header.number,
+            previous_hash: header.previous_hash,
+            incarnation: header.incarnation,
+        };
     }
 
-    fn header_at(&self, offset: Offset) -> Result<Option<GroupHeader>, RowError> {
+    fn header_at(&self, offset: Offset) -> Result<Option<GroupHeader>, ReadError> {
         if offset.get() + GROUP_HEADER as u64 > self.allocated {
             return Ok(None);
         }
         let mut bytes = [0; GROUP_HEADER];
         self.reader.read_exact_from_disk(offset.get(), &mut bytes)?;
-        Ok(GroupHeader::decode(&bytes, offset, self.secrets.group).ok())
+        self.decode(&bytes, offset)
+    }
+
+    fn decode(&self, bytes: &[u8], offset: Offset) -> Result<Option<GroupHeader>, ReadError> {
+        match GroupHeader::decode(bytes, offset, self.secrets.group) {
+            Ok(header) => Ok(Some(header)),
+            Err(cause @ (GroupError::Version { .. } | GroupError::Head(_))) => {
+                Err(ReadError::Group { offset: offset.get(), cause })
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     /// Reads the group into `self.bytes` and says whether it is whole.
-    fn read_whole(&mut self, header: &GroupHeader) -> Result<bool, RowError> {
+    fn read_whole(&mut self, header: &GroupHeader) -> Result<bool, ReadError> {
         let segment_end = (header.offset.get() / self.segment_size + 1) * self.segment_size;
         if header.kind == GroupKind::EndOfSegment {
             return Ok(header.end().get() == segment_end && header.count == 0);
@@ -202,7 +235,7 @@ impl Scan {
                     at += record.header.padded_length();
                     count += 1;
                 }
-                Err(_) => return Ok(false),
+                Err(cause) => return refuse_newer(offset, cause).map(|()| false),
             }
         }
         Ok(count == header.count && hash.finish() == header.records_hash)
@@ -228,8 +261,8 @@ impl Scan {
     }
 
     /// The first later group, if any later group proves that the present place was durable.
-    fn find_later_group(&self) -> Result<Option<GroupHeader>, RowError> {
-        let mut first = None;
+    fn find_later_group(&mut self) -> Result<Option<GroupHeader>, ReadError> {
+        let mut first: Option<GroupHeader> = None;
         let mut at = self.at.offset.plus(STEP);
         let mut block = vec![0; SEARCH_BLOCK + GROUP_HEADER];
         while let Some(data) = self.reader.next_data(at.get())? {
@@ -242,11 +275,12 @@ impl Scan {
             let mut within = 0;
             while within + GROUP_HEADER <= length {
                 let offset = at.plus(within as u64);
-                if let Some(header) = self.later_group(&block[within..length], offset) {
-                    let proof = header.durable_upto > self.at.offset;
-                    let candidate = *first.get_or_insert(header);
-                    if proof {
-                        return Ok(Some(candidate));
+                if let Some(header) = self.later_group(&block[within..length], offset)? {
+                    if first.is_none_or(|first| was_cut(&first, &header)) {
+                        first = Some(header);
+                    }
+                    if header.durable_upto > self.at.offset {
+                        return Ok(first);
                     }
                 }
                 within += STEP as usize;
@@ -256,49 +290,109 @@ impl Scan {
         Ok(None)
     }
 
-    fn later_group(&self, bytes: &[u8], offset: Offset) -> Option<GroupHeader> {
-        let header = GroupHeader::decode(bytes, offset, self.secrets.group).ok()?;
+    fn later_group(
+        &mut self,
+        bytes: &[u8],
+        offset: Offset,
+    ) -> Result<Option<GroupHeader>, ReadError> {
+        let Some(header) = self.decode(bytes, offset)? else { return Ok(None) };
+        self.newest_incarnation = self.newest_incarnation.max(header.incarnation);
         let later =
-            header.number >= self.at.next_number && header.incarnation >= self.at.incarnation;
-        later.then_some(header)
+            header.number > self.at.next_number && header.incarnation >= self.at.incarnation;
+        Ok(later.then_some(header))
     }
 
-    /// Serves what is whole between the present place and `next`, reports the rest, and goes on there.
+    /// Serves what is whole at the present place, reports the rest, and goes on behind it. `here` is the
+    /// header that stands there, if a whole one does, and `next` the first group after it.
     fn salvage<E>(
         &mut self,
-        next: GroupHeader,
+        here: Option<GroupHeader>,
+        next: &GroupHeader,
         fold: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
     ) -> Result<(), RecoverError<E>> {
-        let mut at = self.at.offset;
-        let mut damaged_from = None;
+        let at = self.at.offset;
+        match here {
+            Some(header) if self.follows(&header) && header.kind == GroupKind::Records => {
+                // The header tells how far the group reaches; its records are in doubt.
+                let reported = self.damage_length();
+                self.salvage_records(at.plus(GROUP_HEADER as u64), header.end(), fold)?;
+                if self.damage_length() == reported {
+                    // Each record is right and they are not the ones that the header was made for:
+                    // nobody knows which of them stands in the place of another.
+                    self.report(at, header.end());
+                }
+                self.follow(&header);
+            }
+            Some(header) if !self.follows(&header) && self.leads_to(&header, next) => {
+                // This one is in its place, so the one before it was not: that passed for a group of
+                // ours until now.
+                let behind_header = at.plus(GROUP_HEADER as u64);
+                let (from, to) = self.before.map_or((at, behind_header), |before| (before, at));
+                self.report(from, to);
+                self.take_up(&header);
+            }
+            None if !self.is_end_of_segment(next) => {
+                self.salvage_records(at, next.offset, fold)?;
+                self.take_up(next);
+            }
+            // A group of another history, or space that was never written in this one.
+            Some(_) | None => {
+                self.report(at, next.offset);
+                self.take_up(next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `next` was written after `header`.
+    fn leads_to(&self, header: &GroupHeader, next: &GroupHeader) -> bool {
+        next.offset == header.end()
+            && next.number == header.number + 1
+            && next.previous_hash == header.hash(self.secrets.group)
+    }
+
+    /// Whether the one group between the present place and `next` is the end of a segment. No record of
+    /// this log stands behind its header, but ones that were cut may.
+    fn is_end_of_segment(&self, next: &GroupHeader) -> bool {
+        next.number == self.at.next_number + 1
+            && next.offset.get().is_multiple_of(self.segment_size)
+    }
+
+    /// Serves the whole records between `from` and `to` and reports the rest.
+    fn salvage_records<E>(
+        &mut self,
+        from: Offset,
+        to: Offset,
+        fold: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
+    ) -> Result<(), RecoverError<E>> {
         let mut bytes = Vec::new();
-        while at < next.offset {
-            match self.record_at(at, next.offset, &mut bytes)? {
+        let mut at = from;
+        while at < to {
+            match self.record_at(at, to, &mut bytes)? {
                 Some(header) => {
-                    self.report(damaged_from.take(), at);
                     let record = Record::check_body(&bytes, header).expect("checked when read");
                     at = at.plus(header.padded_length() as u64);
                     fold(record).map_err(RecoverError::Fold)?;
                 }
                 None => {
-                    damaged_from.get_or_insert(at);
+                    self.report(at, at.plus(STEP));
                     at = at.plus(STEP);
                 }
             }
         }
-        self.report(damaged_from, next.offset);
-        self.at = ScanFrom {
-            offset: next.offset,
-            next_number: next.number,
-            previous_hash: next.previous_hash,
-            incarnation: next.incarnation,
-        };
         Ok(())
     }
 
-    fn report(&mut self, from: Option<Offset>, to: Offset) {
-        if let Some(from) = from {
-            self.damage.push(Damage { from, length: to.get() - from.get() });
+    fn damage_length(&self) -> u64 {
+        self.damage.iter().map(|damage| damage.length).sum()
+    }
+
+    /// Neighbours are one stretch.
+    fn report(&mut self, from: Offset, to: Offset) {
+        let length = to.get() - from.get();
+        match self.damage.last_mut() {
+            Some(last) if last.from.plus(last.length) == from => last.length += length,
+            _ => self.damage.push(Damage { from, length }),
         }
     }
 
@@ -308,7 +402,7 @@ impl Scan {
         at: Offset,
         limit: Offset,
         bytes: &mut Vec<u8>,
-    ) -> Result<Option<Header>, RowError> {
+    ) -> Result<Option<Header>, ReadError> {
         let segment_end = (at.get() / self.segment_size + 1) * self.segment_size;
         let left = usize::try_from(limit.get().min(segment_end) - at.get()).unwrap_or(usize::MAX);
         if left < HEADER_LENGTH {
@@ -316,13 +410,19 @@ impl Scan {
         }
         bytes.resize(HEADER_LENGTH, 0);
         self.reader.read_exact_from_disk(at.get(), bytes)?;
+        if !Header::claims(bytes, at, self.secrets.record) {
+            return Ok(None);
+        }
         let Ok(needed) = Header::needed(bytes) else { return Ok(None) };
         if needed > left {
             return Ok(None);
         }
         bytes.resize(needed, 0);
         self.reader.read_exact_from_disk(at.get(), bytes)?;
-        let Ok(header) = Header::check(bytes, at, self.secrets.record) else { return Ok(None) };
+        let header = match Header::check(bytes, at, self.secrets.record) {
+            Ok(header) => header,
+            Err(cause) => return refuse_newer(at, cause).map(|()| None),
+        };
         if header.padded_length() > left || header.padded_length() > MAX_GROUP {
             return Ok(None);
         }
@@ -332,8 +432,24 @@ impl Scan {
     }
 }
 
+/// Whether an earlier recovery cut `first`, since `later` stands further on: numbers and incarnations grow
+/// along the log.
+fn was_cut(first: &GroupHeader, later: &GroupHeader) -> bool {
+    later.number <= first.number && later.incarnation >= first.incarnation
+}
+
+/// A record that is right by its crc and cannot be understood is not to be lost by one who cannot.
+fn refuse_newer(offset: Offset, cause: RecordError) -> Result<(), ReadError> {
+    match cause {
+        RecordError::Version { .. } | RecordError::UnknownKind { .. } => {
+            Err(ReadError::Record { offset: offset.get(), cause })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Recovered {
-    /// Writes again what may be in the page cache only.
+    /// Writes again what may be in the page cache only, and makes the room that the first turn needs.
     fn rewrite(&mut self, durable: Offset) -> Result<(), RowError> {
         let tail = self.tail.offset.get();
         self.row.reset_length(tail);
@@ -349,15 +465,19 @@ impl Recovered {
             at += length as u64;
         }
         self.row.prepare(tail)?;
+        self.room = prepare_next(&mut self.row, tail)?;
         self.row.flush()
     }
 
     /// The log, ready to grow. `incarnation` must be higher than any before.
     pub fn open(self, settled: Settled, mode: FlushMode, incarnation: u64) -> CommitLog {
-        let Self { row, secrets, segment_size, tail, .. } = self;
+        let Self { row, secrets, segment_size, tail, room, .. } = self;
         let end = tail.offset;
         let reader = LogReader::new(row.reader(), secrets, segment_size);
-        let appender = Appender::new(end, row.allocated(), segment_size, secrets.record);
+        let mut appender = Appender::new(end, row.allocated(), segment_size, secrets.record);
+        if room == Room::Full {
+            appender.set_full();
+        }
         let chain = ChainEnd {
             next_number: tail.next_number,
             previous_hash: tail.previous_hash,
@@ -365,7 +485,7 @@ impl Recovered {
         };
         CommitLog {
             appender: Mutex::new(appender),
-            flusher: Mutex::new(Flusher::new(row, secrets, mode, segment_size, chain)),
+            flusher: Mutex::new(Flusher::new(row, secrets, mode, chain)),
             settled,
             watermarks: Arc::new(Watermarks {
                 visible: AtomicU64::new(end.get()),

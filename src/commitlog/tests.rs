@@ -1,1 +1,11 @@
-//! Appends, flushes and recoveries on the simulated disk.
+//! What the log promises, on a disk that is simulated: it loses, tears, fails and rots by a seed.
+
+mod bench;
+mod crash;
+mod faults;
+mod referee;
+mod rot;
+mod shape;
+mod tail;
+
+use super::*;

@@ -92,7 +92,8 @@ impl Bench {
 
     /// Steps all stages until none has anything to do.
     pub(crate) fn settle(&mut self) {
-        while (0..self.stages.len()).fold(false, |worked, index| self.step(index) || worked) {}
+        // Every stage steps in each round, also after one that had something to do.
+        while (0..self.stages.len()).filter(|&index| self.step(index)).count() > 0 {}
     }
 
     /// All that the group can read now.

@@ -11,6 +11,8 @@
 //! HOROLOG_SIM_SEEDS=10000 cargo test --test sim many_seeds
 //! ```
 
+#![expect(clippy::panic, clippy::print_stdout, reason = "a test fails, and says with which seed")]
+
 mod bench;
 mod deadlines;
 mod model;

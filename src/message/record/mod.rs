@@ -207,7 +207,7 @@ impl Encoded {
     /// Ends the head, appends the body and pads: after this only the place is missing.
     fn finish(mut self, body: &[u8]) -> Self {
         let head = self.bytes.len() - HEADER_LENGTH;
-        debug_assert!(head <= MAX_HEAD_LENGTH);
+        assert!(head <= MAX_HEAD_LENGTH, "a head is at most {MAX_HEAD_LENGTH} bytes, not {head}");
         self.put_u32(HEAD_LENGTH, length_u32(head));
         self.put_u32(BODY_LENGTH, length_u32(body.len()));
         self.put_u32(BODY_CRC, crc32c::crc32c(body));
@@ -273,6 +273,14 @@ impl Header {
             return Err(RecordError::HeadTooLong { got: head });
         }
         Ok(HEADER_LENGTH + head)
+    }
+
+    /// Whether `bytes` name this data directory and this place as theirs: what a search for records looks
+    /// at before it reads a head that anybody may have made up.
+    pub fn claims(bytes: &[u8], offset: Offset, magic: Magic) -> bool {
+        bytes.len() >= HEADER_LENGTH
+            && read_u32(bytes, MAGIC) == magic.0
+            && read_u64(bytes, OWN_OFFSET) == offset.get()
     }
 
     /// Checks the header and head of the record that begins with `bytes` and stands at `offset`.

@@ -1,0 +1,171 @@
+//! One of every record there is, and more of those that have a shape.
+
+use super::super::*;
+use crate::clock::Timestamp;
+use crate::message::Attributes;
+
+pub(super) const OFFSET: Offset = Offset::new(0x0001_2340);
+pub(super) const MAGIC: Magic = Magic(0x5ec4_e75a);
+
+/// What a record says, whatever its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fact {
+    Message(Box<Message>, Vec<u8>),
+    Cancel(Cancel),
+    Delivery(Delivery),
+    Ack(Ack),
+    LeaseExpired(LeaseExpired),
+    Quarantine(Quarantine),
+    TopicSet(TopicSet),
+    GroupSet(GroupSet),
+    Opened(Opened),
+}
+
+impl Fact {
+    pub(super) fn encode(&self) -> Encoded {
+        match self {
+            Self::Message(message, body) => message.encode(body),
+            Self::Cancel(cancel) => cancel.encode(),
+            Self::Delivery(run) => run.encode(),
+            Self::Ack(ack) => ack.encode(),
+            Self::LeaseExpired(expired) => expired.encode(),
+            Self::Quarantine(quarantine) => quarantine.encode(),
+            Self::TopicSet(topic) => topic.encode(),
+            Self::GroupSet(group) => group.encode(),
+            Self::Opened(opened) => opened.encode(),
+        }
+    }
+
+    /// By the decoder of the record's kind.
+    pub(super) fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
+        match record.header.kind {
+            Kind::Message => {
+                Message::decode(record).map(|m| Self::Message(m.into(), record.body.into()))
+            }
+            Kind::Cancel => Cancel::decode(record).map(Self::Cancel),
+            Kind::Delivery => Delivery::decode(record).map(Self::Delivery),
+            Kind::Ack => Ack::decode(record).map(Self::Ack),
+            Kind::LeaseExpired => LeaseExpired::decode(record).map(Self::LeaseExpired),
+            Kind::Quarantine => Quarantine::decode(record).map(Self::Quarantine),
+            Kind::TopicSet => TopicSet::decode(record).map(Self::TopicSet),
+            Kind::GroupSet => GroupSet::decode(record).map(Self::GroupSet),
+            Kind::Opened => Opened::decode(record).map(Self::Opened),
+            kind => panic!("no sample has the kind {kind:?}, which has no decoder yet"),
+        }
+    }
+}
+
+/// How each decoder refuses `record`, if it does.
+pub(super) fn refusals(record: &Record<'_>) -> Vec<(Kind, Option<RecordError>)> {
+    vec![
+        (Kind::Message, Message::decode(record).err()),
+        (Kind::Message, Message::decode_fixed(record).err()),
+        (Kind::Cancel, Cancel::decode(record).err()),
+        (Kind::Delivery, Delivery::decode(record).err()),
+        (Kind::Ack, Ack::decode(record).err()),
+        (Kind::LeaseExpired, LeaseExpired::decode(record).err()),
+        (Kind::Quarantine, Quarantine::decode(record).err()),
+        (Kind::TopicSet, TopicSet::decode(record).err()),
+        (Kind::GroupSet, GroupSet::decode(record).err()),
+        (Kind::Opened, Opened::decode(record).err()),
+    ]
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(1_790_000_000_000 + millis)
+}
+
+fn message(placement: Placement, attributes: Attributes) -> Message {
+    Message {
+        nonce: 0x1112_1314_1516_1718,
+        born_at: at(1),
+        placement,
+        topic_id: 3,
+        queue: 2,
+        tag_hash: 0xabcd,
+        topic: "orders".into(),
+        attributes,
+    }
+}
+
+fn all_attributes() -> Attributes {
+    Attributes {
+        content_type: "text/plain".into(),
+        tag: Some("paid".into()),
+        keys: vec!["order-7".into(), "schlüssel".into()],
+        message_group: Some("customer-9".into()),
+        properties: vec![("a".into(), "1".into()), ("ü".into(), String::new())],
+        traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
+        tracestate: Some("vendor=1".into()),
+    }
+}
+
+fn delivery(count: u32, reason: DeliveryReason) -> Fact {
+    let fired = |i: u32| Fired {
+        cause: Offset::new(96 * (u64::from(i) + 1)),
+        length: 100 + i,
+        tag_hash: u16::try_from(i).expect("a sample is short"),
+    };
+    Fact::Delivery(Delivery {
+        fired_at: at(123),
+        first_queue_offset: 1000,
+        topic_id: 0x0102_0304,
+        queue: 0x0506,
+        reason,
+        fired: (0..count).map(fired).collect(),
+    })
+}
+
+fn quarantine(reason: DamageReason) -> Fact {
+    Fact::Quarantine(Quarantine { from: Offset::new(4096), length: 128, reason })
+}
+
+pub(super) fn samples() -> Vec<(&'static str, Fact)> {
+    let ready = Placement::Ready { queue_offset: 9 };
+    let timed = Placement::Timed { deadline: at(60_001) };
+    let smallest =
+        Message { topic: "t".into(), tag_hash: 0, ..message(ready, Attributes::default()) };
+    let first = Acked { topic_id: 3, queue: 2, queue_offset: 9 };
+    let second = Acked { topic_id: 4, queue: 0, queue_offset: 1 << 40 };
+    vec![
+        ("smallest", Fact::Message(smallest.into(), Vec::new())),
+        ("ready", Fact::Message(message(ready, all_attributes()).into(), b"cancel me".to_vec())),
+        ("timed", Fact::Message(message(timed, all_attributes()).into(), (0..=255).collect())),
+        (
+            "cancel",
+            Fact::Cancel(Cancel {
+                cause: Offset::new(96),
+                deadline: at(60_001),
+                tag: 0x1000_0003_0002_0000,
+                at: at(2),
+            }),
+        ),
+        ("delivery of 1", delivery(1, DeliveryReason::Deadline)),
+        ("delivery of 256", delivery(256, DeliveryReason::Commit)),
+        ("delivery of 257", delivery(257, DeliveryReason::Level)),
+        ("delivery of 600", delivery(600, DeliveryReason::Redrive)),
+        ("ack", Fact::Ack(Ack { group_id: 7, at: at(3), acked: vec![first, second] })),
+        ("ack of none", Fact::Ack(Ack { group_id: 7, at: at(3), acked: Vec::new() })),
+        (
+            "lease expired",
+            Fact::LeaseExpired(LeaseExpired { group_id: 7, at: at(4), message: first, attempt: 5 }),
+        ),
+        (
+            "topic set",
+            Fact::TopicSet(TopicSet { topic_id: 3, queues: 8, at: at(5), name: "orders".into() }),
+        ),
+        (
+            "group set",
+            Fact::GroupSet(GroupSet {
+                group_id: 7,
+                epoch: 1,
+                at: at(6),
+                invisible_for_ms: 30_000,
+                name: "billing".into(),
+            }),
+        ),
+        ("opened", Fact::Opened(Opened { incarnation: 2, at: at(7), tail: OFFSET })),
+        ("quarantine, unreadable", quarantine(DamageReason::Unreadable)),
+        ("quarantine, body", quarantine(DamageReason::Body)),
+    ]
+}
