@@ -67,11 +67,11 @@ pub(super) async fn metrics(State(api): State<Api>, request: Request) -> Respons
     api.answer(Route::Metrics, plain(&request).map(answer))
 }
 
-/// How many messages wait is asked for when somebody looks; all else was counted as it happened.
+/// Some figures are asked for when somebody looks; the others were counted as it happened.
 fn figures(api: &Api) -> String {
     let metrics = &api.shared.metrics;
     if let Ok(service) = api.service() {
-        metrics.set_pending(service.pending());
+        service.refresh_metrics();
     }
     metrics.render()
 }

@@ -23,7 +23,8 @@ pub enum ReadError {
     Record { offset: u64, cause: RecordError },
 }
 
-/// Reads what is below the visible watermark. Cheap to clone.
+/// Reads what is written. Who shows it to others goes by the visible watermark; ids and pointers are
+/// handed out only for what is below it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct LogReader {
     row: RowReader,

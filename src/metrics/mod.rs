@@ -144,11 +144,20 @@ impl Metrics {
 
     /// Bytes went to a file, as many as were handed to the operating system.
     pub fn written(&self, file: LogFile, bytes: u64) {
+        self.bytes(file).increment(bytes);
+    }
+
+    /// So many bytes went to a file since the start, by its own count.
+    pub fn written_in_all(&self, file: LogFile, bytes: u64) {
+        self.bytes(file).absolute(bytes);
+    }
+
+    fn bytes(&self, file: LogFile) -> &Counter {
         match file {
-            LogFile::CommitLog => self.commitlog_bytes.increment(bytes),
-            LogFile::ConsumeQueue => self.consumequeue_bytes.increment(bytes),
-            LogFile::TimerLog => self.timerlog_bytes.increment(bytes),
-            LogFile::Snapshot => self.snapshot_bytes.increment(bytes),
+            LogFile::CommitLog => &self.commitlog_bytes,
+            LogFile::ConsumeQueue => &self.consumequeue_bytes,
+            LogFile::TimerLog => &self.timerlog_bytes,
+            LogFile::Snapshot => &self.snapshot_bytes,
         }
     }
 

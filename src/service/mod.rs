@@ -28,7 +28,7 @@ use crate::config::TopicCreation;
 use crate::consumer::{self, Consumers, Leased};
 use crate::engine::Engine;
 use crate::message::{GroupName, NewMessage, TopicName};
-use crate::metrics::Metrics;
+use crate::metrics::{LogFile, Metrics};
 use crate::producer::{self, CancelAnswer, Cancelled, PutSettings};
 use crate::store::{Group, Topic};
 
@@ -293,6 +293,16 @@ impl Service {
     /// Messages that wait for their moment.
     pub fn pending(&self) -> u64 {
         self.0.engine.store.pending()
+    }
+
+    /// Brings those figures up to date that are only looked at when somebody asks.
+    pub fn refresh_metrics(&self) {
+        let Inner { engine, metrics, .. } = &*self.0;
+        metrics.set_pending(engine.store.pending());
+        metrics.written_in_all(LogFile::ConsumeQueue, engine.store.queue_bytes_written());
+        metrics.written_in_all(LogFile::TimerLog, engine.timer.log_bytes_written());
+        let settled = engine.store.log().settled();
+        metrics.written_in_all(LogFile::Snapshot, settled.bytes_written());
     }
 
     /// Makes waiting receives answer with nothing and refuses new messages.

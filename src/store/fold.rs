@@ -62,6 +62,8 @@ pub(super) struct LiveCounts {
     pub(super) accepted: AtomicU64,
     pub(super) pending: AtomicU64,
     pub(super) dispatched: AtomicU64,
+    /// Units written to queues since the start.
+    pub(super) units_written: AtomicU64,
 }
 
 /// Why a record cannot be folded.
@@ -335,6 +337,7 @@ impl Fold {
                 run.extend(row.iter().map(|&(_, unit)| unit));
                 queue.units.append(row[0].0, &run)?;
             }
+            self.counts.units_written.fetch_add(units.len() as u64, Ordering::Relaxed);
             match arrived.last_mut() {
                 Some((last, count)) if *last == topic_id => *count += units.len() as u64,
                 _ => arrived.push((topic_id, units.len() as u64)),

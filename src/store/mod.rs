@@ -45,7 +45,7 @@ pub use self::topics::{Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, CommitLog, ReadError};
-use crate::consumequeue::QueueError;
+use crate::consumequeue::{QueueError, UNIT_LENGTH};
 use crate::message::id::IdKey;
 use crate::message::offset::Offset;
 use crate::message::record::{GroupSet, Kind, TopicSet};
@@ -124,6 +124,11 @@ impl Store {
     /// Messages that wait for their moment, as far as dispatch has come.
     pub fn pending(&self) -> u64 {
         self.fold.counts.pending.load(Ordering::Relaxed)
+    }
+
+    /// Bytes written to queues since the start.
+    pub fn queue_bytes_written(&self) -> u64 {
+        self.fold.counts.units_written.load(Ordering::Relaxed) * UNIT_LENGTH as u64
     }
 
     /// The counts, together with the promise that nothing is half counted.

@@ -1,6 +1,7 @@
 //! Stage 2: file requests in the wheel. The sole writer of both rings and both TimerLogs.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use timerlog::{FileError, Filing, Refile, TimerError, TimerWheel};
 
@@ -34,6 +35,7 @@ impl EnqueuePut {
             Err(FileError::Timer(error)) => return Err(error),
         }
         wheel.set_mark(requests.upto);
+        self.shared.filed.fetch_add(requests.filings.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 

@@ -95,6 +95,8 @@ pub struct Shared {
     directory: Arc<dyn Directory>,
     /// Entries walked and not yet settled, over all open slots.
     in_flight: AtomicU64,
+    /// Requests filed since the start.
+    filed: AtomicU64,
     /// Firing is held after a jump of the clock.
     held: AtomicBool,
     enqueue_put: Signal,
@@ -105,6 +107,11 @@ impl Shared {
     /// Whether firing is held since the wall clock jumped.
     pub fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Bytes written to the TimerLogs since the start, re-filing aside.
+    pub fn log_bytes_written(&self) -> u64 {
+        self.filed.load(Ordering::Relaxed) * timerlog::RECORD_LENGTH
     }
 
     /// How a stage ends over an error of the wheel. Damage condemns the wheel: the next start makes

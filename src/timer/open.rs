@@ -65,6 +65,7 @@ pub fn open(
         wheel: parking_lot::Mutex::new(wheel),
         directory: Arc::clone(directory),
         in_flight: std::sync::atomic::AtomicU64::new(0),
+        filed: std::sync::atomic::AtomicU64::new(0),
         held: std::sync::atomic::AtomicBool::new(false),
         enqueue_put: Signal::default(),
         dequeue_get: Signal::default(),

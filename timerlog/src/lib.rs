@@ -80,6 +80,9 @@ mod wheel;
 pub use error::{Damage, DamageKind, TimerError};
 pub use log::{Chain, ChainError, ChainReader, Entry, EntryKind, Record};
 pub use position::Position;
+
+/// Bytes of a TimerLog record.
+pub const RECORD_LENGTH: u64 = log::RECORD_LENGTH;
 pub use timers::{OpenError, Timers};
 pub use wheel::{
     Advance, Compaction, Config, FileError, Filing, Origin, Recovery, Refile, Refiled, SlotState,

@@ -102,6 +102,7 @@ struct Inner {
     durable_upto: Offset,
     tick: u64,
     dirty: usize,
+    pages_written: u64,
 }
 
 #[derive(Debug)]
@@ -262,6 +263,12 @@ impl Settled {
         self.set(cause, outcome).map(drop)
     }
 
+    /// Bytes written to pages and their journal since the start.
+    pub fn bytes_written(&self) -> u64 {
+        // Each page goes to the journal and to its place.
+        self.inner.lock().pages_written * 2 * PAGE_LENGTH as u64
+    }
+
     /// Pages that wait for the next checkpoint.
     pub fn dirty_pages(&self) -> usize {
         self.inner.lock().dirty
@@ -311,6 +318,7 @@ impl Settled {
         let mut inner = self.inner.lock();
         inner.durable_upto = durable_upto;
         inner.digests = digests;
+        inner.pages_written += journal.pages.len() as u64;
         for (number, bytes) in &journal.pages {
             if let Some(cached) = inner.pages.get_mut(number) {
                 cached.digest = page::digest(bytes);

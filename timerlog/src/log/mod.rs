@@ -32,5 +32,7 @@ mod tests;
 
 pub use chain::{Chain, ChainReader};
 pub use error::ChainError;
+pub(crate) const RECORD_LENGTH: u64 = record::SIZE as u64;
+
 pub(crate) use log::{Extent, Shape, TimerLog};
 pub use record::{Entry, EntryKind, Record};

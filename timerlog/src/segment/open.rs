@@ -11,8 +11,9 @@ use crate::error::{Damage, DamageKind};
 /// The segments in `directory`, by start position.
 ///
 /// They follow each other without a gap, all are `segment_size` long, and they reach up to `length`.
-/// The one file that may be otherwise is the newest, when it holds nothing of the trusted `length`
-/// bytes: a crash while it was made has left it without its length. It is removed.
+/// The one file that may be otherwise is the newest, when it is empty and would hold nothing of the
+/// trusted `length` bytes: a crash while it was made has left it without its length. It is removed. A
+/// file that was cut short is not: what is left of it may be all there is.
 pub(super) fn find_segments(
     directory: &dyn Directory,
     segment_size: u64,
@@ -24,7 +25,7 @@ pub(super) fn find_segments(
         let file = directory.open(&name::encode(*start))?;
         if file.length() == segment_size {
             segments.insert(*start, Segment::new(file));
-        } else if index + 1 == starts.len() && *start >= length {
+        } else if index + 1 == starts.len() && *start >= length && file.length() == 0 {
             directory.remove(&name::encode(*start))?;
         } else {
             let kind = DamageKind::WrongLength { expected: segment_size, found: file.length() };
