@@ -60,6 +60,20 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Refuses a directory that is not ours, or cannot be, without making or changing anything in it:
+    /// to be called before the lock is taken, which writes a file. Another process may be giving the
+    /// directory its identity meanwhile; who holds the lock decides.
+    ///
+    /// # Errors
+    ///
+    /// [`IdentityError`].
+    pub fn check(directory: &dyn Directory) -> Result<(), IdentityError> {
+        match Self::read(directory)? {
+            Some(_) => Ok(()),
+            None => check_new(directory),
+        }
+    }
+
     /// Reads the identity of the directory, or gives it one when it is new: `key` and `segment_size`
     /// are used then only.
     ///
@@ -71,27 +85,32 @@ impl Identity {
         key: &[u8; 32],
         segment_size: u64,
     ) -> Result<Self, IdentityError> {
-        match directory.open(NAME) {
-            Ok(file) => {
-                let path = || directory.path();
-                let damaged = |reason| IdentityError::Damaged { path: path(), reason };
-                if file.length() != LENGTH as u64 {
-                    return Err(damaged("its length is wrong"));
-                }
-                let mut bytes = [0; LENGTH];
-                file.read_at(0, &mut bytes)?;
-                Self::decode(&bytes).map_err(|error| match error {
-                    DecodeError::Damaged(reason) => damaged(reason),
-                    DecodeError::Newer(got) => IdentityError::Newer { path: path(), got },
-                })
-            }
-            Err(error) if error.is_not_found() => {
-                check_new(directory)?;
-                create(directory, &encode(key, segment_size))?;
-                Ok(Self::of(key, segment_size))
-            }
-            Err(error) => Err(error.into()),
+        if let Some(identity) = Self::read(directory)? {
+            return Ok(identity);
         }
+        check_new(directory)?;
+        create(directory, &encode(key, segment_size))?;
+        Ok(Self::of(key, segment_size))
+    }
+
+    fn read(directory: &dyn Directory) -> Result<Option<Self>, IdentityError> {
+        let file = match directory.open(NAME) {
+            Ok(file) => file,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let path = || directory.path();
+        let damaged = |reason| IdentityError::Damaged { path: path(), reason };
+        if file.length() != LENGTH as u64 {
+            return Err(damaged("its length is wrong"));
+        }
+        let mut bytes = [0; LENGTH];
+        file.read_at(0, &mut bytes)?;
+        let identity = Self::decode(&bytes).map_err(|error| match error {
+            DecodeError::Damaged(reason) => damaged(reason),
+            DecodeError::Newer(got) => IdentityError::Newer { path: path(), got },
+        })?;
+        Ok(Some(identity))
     }
 
     fn of(key: &[u8; 32], segment_size: u64) -> Self {
@@ -138,14 +157,19 @@ fn encode(key: &[u8; 32], segment_size: u64) -> [u8; LENGTH] {
     bytes
 }
 
-/// A new directory is empty, but for the lock and what a crash left of an earlier try.
+/// A new directory is empty, but for the lock and what a crash left of an earlier try. One that has got
+/// its key meanwhile is not foreign either.
 fn check_new(directory: &dyn Directory) -> Result<(), IdentityError> {
     let path = directory.path();
+    // Folders first: the log's is made after the key, so whoever finds the one finds the other.
     let subdirectories = directory.subdirectories()?;
+    let files = directory.list()?;
+    if files.iter().any(|name| name == NAME) {
+        return Ok(());
+    }
     if subdirectories.iter().any(|name| name == LOG) {
         return Err(IdentityError::KeyMissing { path });
     }
-    let files = directory.list()?;
     let ours = |name: &&String| *name != super::LOCK_NAME && *name != NEW_NAME;
     match files.iter().find(ours).or(subdirectories.first()) {
         Some(found) => Err(IdentityError::Foreign { path, found: found.clone() }),
@@ -201,6 +225,24 @@ mod tests {
         let error = Identity::open(&*disk.root(), &[1; 32], 4096).unwrap_err();
         assert!(matches!(error, IdentityError::KeyMissing { .. }), "{error}");
         assert_eq!(disk.root().list().unwrap(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_ours_is_told_before_anything_is_made_in_it() {
+        let disk = SimDisk::new(1);
+        let check = || Identity::check(&*disk.root());
+        check().unwrap();
+        disk.root().create("LOCK", 6).unwrap();
+        check().unwrap();
+        disk.root().create("CURRENT", 16).unwrap();
+        assert!(matches!(check(), Err(IdentityError::Foreign { found, .. }) if found == "CURRENT"));
+        disk.root().remove("CURRENT").unwrap();
+        Identity::open(&*disk.root(), &[1; 32], 4096).unwrap();
+        disk.root().subdirectory("commitlog").unwrap();
+        check().unwrap();
+        disk.edit("id.key", |bytes| bytes[20] ^= 1);
+        assert!(matches!(check(), Err(IdentityError::Damaged { .. })));
+        assert_eq!(disk.root().list().unwrap(), ["LOCK", "id.key"]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //!                        │ none, or anything derived is damaged            ├─> fold the log from T (or 0)
 //!                        └──────────> remove what is derived ──────────────┘   to its tail -> Opened record
 //! ```
+//!
+//! A directory that is not ours is refused before all that: taking the lock already writes a file.
 
 use std::sync::Arc;
 
@@ -92,6 +94,7 @@ impl Store {
         settings: &Settings,
         now: Now,
     ) -> Result<StoreOpened, OpenError> {
+        Identity::check(&*root)?;
         let lock = root.lock(LOCK_NAME, &settings.holder).map_err(|error| {
             if error.is_locked() {
                 OpenError::Locked { path: root.path(), holder: error.cause.to_string() }
