@@ -1,0 +1,315 @@
+//! The load: writers that put and change their minds, consumers that receive, ack and extend.
+//!
+//! A worker lives longer than the servers: what one life told it, it uses in the next. It stops when the
+//! connection breaks, and is started again against the next life.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use horolog::client::Client;
+use timerlog::disk::sim::Random;
+use tokio::task::JoinSet;
+
+use crate::ledger::{Accepted, Ack, Asked, Cancel, Cancelled, Entry, Ledger, Outcome, Put};
+use crate::wire::{self, Wanted};
+
+pub(crate) const TOPICS: [&str; 2] = ["orders", "mails"];
+pub(crate) const GROUP: &str = "workers";
+const WRITERS: u64 = 4;
+const CONSUMERS: u64 = 2;
+
+#[derive(Debug)]
+pub(crate) struct Load {
+    ledger: Arc<Ledger>,
+    numbers: Arc<AtomicU64>,
+    workers: Vec<Worker>,
+}
+
+#[derive(Debug)]
+enum Worker {
+    Writer(Writer),
+    Consumer(Consumer),
+}
+
+/// Whether there is a server to go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Up,
+    Down,
+}
+
+/// Workers that are at it.
+#[derive(Debug)]
+pub(crate) struct Running(JoinSet<Worker>);
+
+impl Running {
+    /// Waits for the first to stop.
+    pub(crate) async fn first_stop(&mut self, load: &mut Load) {
+        if let Some(stopped) = self.0.join_next().await {
+            load.workers.push(stopped.expect("a worker does not panic"));
+        }
+    }
+}
+
+impl Load {
+    /// `longest_wait` bounds the long polls of the consumers, in milliseconds.
+    pub(crate) fn new(ledger: &Arc<Ledger>, random: &mut Random, longest_wait: u64) -> Self {
+        let numbers = Arc::new(AtomicU64::new(1));
+        let writers = (0..WRITERS).map(|_| {
+            Worker::Writer(Writer {
+                ledger: Arc::clone(ledger),
+                numbers: Arc::clone(&numbers),
+                random: Random::new(random.next()),
+                plans: BTreeMap::new(),
+            })
+        });
+        let mut workers: Vec<_> = writers.collect();
+        workers.extend((0..CONSUMERS).map(|_| {
+            Worker::Consumer(Consumer {
+                ledger: Arc::clone(ledger),
+                random: Random::new(random.next()),
+                longest_wait,
+                held: Vec::new(),
+            })
+        }));
+        Self { ledger: Arc::clone(ledger), numbers, workers }
+    }
+
+    pub(crate) fn start(&mut self, address: SocketAddr) -> Running {
+        let mut running = JoinSet::new();
+        for worker in self.workers.drain(..) {
+            running.spawn(worker.run(address));
+        }
+        Running(running)
+    }
+
+    /// Waits until the last has noticed that the server is gone.
+    pub(crate) async fn stop(&mut self, mut running: Running) {
+        while !running.0.is_empty() {
+            running.first_stop(self).await;
+        }
+    }
+
+    /// One put outside of the load.
+    pub(crate) async fn put(&self, client: &mut Client, topic: &'static str, asked: Asked) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        put(&self.ledger, client, topic, number, asked).await;
+    }
+}
+
+impl Worker {
+    async fn run(mut self, address: SocketAddr) -> Self {
+        let mut client = Client::new(address);
+        loop {
+            let link = match &mut self {
+                Self::Writer(writer) => writer.step(&mut client).await,
+                Self::Consumer(consumer) => consumer.step(&mut client).await,
+            };
+            if link == Link::Down {
+                return self;
+            }
+        }
+    }
+}
+
+impl Link {
+    fn after<T>(outcome: &Outcome<T>) -> Self {
+        match outcome {
+            Outcome::Ok(_) => Self::Up,
+            Outcome::Refused(why) => match why.as_str() {
+                // A consumer may come before the first message, and later than its lease.
+                "TOPIC_NOT_FOUND" | "INVALID_RECEIPT_HANDLE" => Self::Up,
+                _ => Self::Down,
+            },
+            Outcome::Unknown => Self::Down,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    ledger: Arc<Ledger>,
+    numbers: Arc<AtomicU64>,
+    random: Random,
+    /// Cancels to come, by their moment.
+    plans: BTreeMap<(u64, u64), String>,
+}
+
+impl Writer {
+    async fn step(&mut self, client: &mut Client) -> Link {
+        let now = self.ledger.now();
+        match self.plans.first_key_value() {
+            Some((&(moment, _), _)) if moment <= now => self.cancel(client).await,
+            _ => self.put(client).await,
+        }
+    }
+
+    async fn put(&mut self, client: &mut Client) -> Link {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let topic = TOPICS[usize::from(self.random.once_in(3))];
+        let asked = self.moment();
+        let outcome = put(&self.ledger, client, topic, number, asked).await;
+        if let Outcome::Ok(accepted) = &outcome
+            && self.random.once_in(4)
+        {
+            self.plan(number, accepted);
+        }
+        Link::after(&outcome)
+    }
+
+    fn moment(&mut self) -> Asked {
+        let random = &mut self.random;
+        let delay = match random.below(20) {
+            0..6 => return Asked::Now,
+            6..9 => 1 + random.below(10),
+            9..13 => 1 + random.below(100),
+            13..16 => 1 + random.below(1000),
+            16..19 => 1 + random.below(5000),
+            _ => 30_000 + random.below(600_000),
+        };
+        match random.once_in(3) {
+            true => Asked::At(self.ledger.now() + delay),
+            false => Asked::After(delay),
+        }
+    }
+
+    /// Plans to cancel a message: at once, on the way, or about the instant at which it is due.
+    fn plan(&mut self, number: u64, accepted: &Accepted) {
+        let now = self.ledger.now();
+        let deadline = accepted.deadline.unwrap_or(now);
+        let moment = match self.random.below(4) {
+            0 => now,
+            1 => now + self.random.below(deadline.saturating_sub(now).max(1)),
+            _ => deadline.saturating_sub(4) + self.random.below(8),
+        };
+        self.plans.insert((moment, number), accepted.id.clone());
+    }
+
+    async fn cancel(&mut self, client: &mut Client) -> Link {
+        let Some(((moment, number), id)) = self.plans.pop_first() else { return Link::Up };
+        let outcome = cancel(&self.ledger, client, number, &id).await;
+        // Without an answer it is asked again, mostly; with one, sometimes: the answer is final.
+        let again = match outcome {
+            Outcome::Ok(_) => self.random.once_in(20),
+            Outcome::Refused(_) => true,
+            Outcome::Unknown => !self.random.once_in(3),
+        };
+        if again {
+            self.plans.insert((moment, number), id);
+        }
+        Link::after(&outcome)
+    }
+}
+
+async fn put(
+    ledger: &Ledger,
+    client: &mut Client,
+    topic: &'static str,
+    number: u64,
+    asked: Asked,
+) -> Outcome<Accepted> {
+    let sent_at = ledger.now();
+    let outcome = wire::put(client, topic, number, asked).await;
+    let told = outcome.clone();
+    ledger.append(Entry::Put(Put { number, topic, asked, sent_at, outcome }));
+    told
+}
+
+pub(crate) async fn cancel(
+    ledger: &Ledger,
+    client: &mut Client,
+    number: u64,
+    id: &str,
+) -> Outcome<Cancelled> {
+    let outcome = wire::cancel(client, id).await;
+    let told = outcome.clone();
+    ledger.append(Entry::Cancel(Cancel { number, outcome }));
+    told
+}
+
+/// Receives once for `group` and answers the handles, by the messages' numbers.
+pub(crate) async fn receive(
+    ledger: &Ledger,
+    client: &mut Client,
+    group: &str,
+    wanted: Wanted<'_>,
+) -> Outcome<Vec<(u64, String)>> {
+    let began = ledger.length();
+    let received = match wire::receive(client, group, wanted).await {
+        Outcome::Ok(received) => received,
+        Outcome::Refused(why) => return Outcome::Refused(why),
+        Outcome::Unknown => return Outcome::Unknown,
+    };
+    let at = ledger.now();
+    for message in &received {
+        ledger.append(Entry::Delivery(message.delivery(group, began, at)));
+    }
+    let handles = received.into_iter().map(|message| (message.number(), message.receipt_handle));
+    Outcome::Ok(handles.collect())
+}
+
+#[derive(Debug)]
+struct Consumer {
+    ledger: Arc<Ledger>,
+    random: Random,
+    longest_wait: u64,
+    /// Messages and their handles, also of earlier lives.
+    held: Vec<(u64, String)>,
+}
+
+impl Consumer {
+    async fn step(&mut self, client: &mut Client) -> Link {
+        match self.random.below(20) {
+            0..2 if !self.held.is_empty() => self.extend(client).await,
+            2..10 if !self.held.is_empty() => self.ack(client).await,
+            _ => self.receive(client).await,
+        }
+    }
+
+    async fn receive(&mut self, client: &mut Client) -> Link {
+        let wanted = Wanted {
+            topic: TOPICS[usize::from(self.random.once_in(2))],
+            max: 1 + self.random.below(32),
+            wait: self.random.below(self.longest_wait + 1),
+            invisible_for: [100, 1000, 30_000]
+                [usize::from(self.random.next().to_le_bytes()[0] % 3)],
+        };
+        let received = receive(&self.ledger, client, GROUP, wanted).await;
+        let link = Link::after(&received);
+        if let Outcome::Ok(handles) = received {
+            self.held.extend(handles);
+        }
+        link
+    }
+
+    async fn ack(&mut self, client: &mut Client) -> Link {
+        // The latest ones, so that some wait for their leases to run out, or for the next life.
+        let count = 1 + usize::from(self.random.next().to_le_bytes()[0] % 64);
+        let mut taken = self.held.split_off(self.held.len().saturating_sub(count));
+        if self.random.once_in(4) {
+            // Some are forgotten: their messages come again.
+            taken.pop();
+        }
+        let handles: Vec<_> = taken.iter().map(|(_, handle)| handle.as_str()).collect();
+        let outcomes = wire::ack(client, GROUP, &handles).await;
+        let down = outcomes.iter().any(|outcome| Link::after(outcome) == Link::Down);
+        for ((number, _), outcome) in taken.into_iter().zip(outcomes) {
+            let group = GROUP.to_owned();
+            self.ledger.append(Entry::Ack(Ack { group, number, outcome }));
+        }
+        match down {
+            true => Link::Down,
+            false => Link::Up,
+        }
+    }
+
+    async fn extend(&mut self, client: &mut Client) -> Link {
+        let index = self.random.below(self.held.len() as u64);
+        let index = usize::try_from(index).expect("below a length");
+        let invisible_for = 50 + self.random.below(2000);
+        let handle = self.held[index].1.clone();
+        Link::after(&wire::extend(client, GROUP, &handle, invisible_for).await)
+    }
+}
