@@ -20,6 +20,7 @@ use super::settled::{Outcome, Settled};
 use crate::message::offset::Offset;
 use crate::message::record::{Encoded, Magic, sealed_crcs};
 use crate::stage::Signal;
+use timerlog::disk::{DiskError, Operation};
 use timerlog::planted::{self, Fault};
 use timerlog::segment::RowError;
 
@@ -112,6 +113,14 @@ impl Appender {
             self.close();
         }
         std::mem::take(&mut self.closed)
+    }
+
+    /// As [`Appender::take`]; an appender that failed of itself fails the flush, too.
+    pub(super) fn take_unless_failed(&mut self) -> Result<VecDeque<Group>, RowError> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(self.take()),
+        }
     }
 
     /// The flush is done with `groups`.
@@ -294,6 +303,14 @@ impl<'a> Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Perhaps a cause is settled and its fact is not appended, or a batch is half there: nothing of
+            // this may reach the disk, and nothing more may be decided.
+            let cause = std::io::Error::other("a turn of the appender panicked");
+            let error = DiskError::new(Operation::Write, "commitlog", cause);
+            self.appender.fail(error.into());
+            return;
+        }
         if self.appended == 0 {
             return;
         }

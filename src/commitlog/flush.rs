@@ -66,7 +66,8 @@ impl Flusher {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let mut groups = appender.lock().take();
+        let taken = appender.lock().take_unless_failed();
+        let mut groups = taken.inspect_err(|error| self.failed = Some(error.clone()))?;
         if groups.is_empty() {
             return self.flush_nothing(appender, watermarks, now);
         }

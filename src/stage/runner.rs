@@ -1,5 +1,6 @@
 //! The only place that starts threads: one a stage.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -39,7 +40,15 @@ pub fn run(
         let (clock, on_failure) = (Arc::clone(clock), Arc::clone(on_failure));
         let stopping = Arc::clone(&running.stopping);
         let builder = std::thread::Builder::new().name(stage.name().to_owned());
-        let started = builder.spawn(move || drive(&mut *stage, &*clock, &stopping, &on_failure));
+        let started = builder.spawn(move || {
+            let driven = AssertUnwindSafe(|| drive(&mut *stage, &*clock, &stopping));
+            match catch_unwind(driven) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => on_failure(error),
+                // A stage that is gone without a word would leave the others waiting for ever.
+                Err(_) => on_failure(StageError::new(stage.name(), "it panicked; see above")),
+            }
+        });
         match started {
             Ok(thread) => running.threads.push((signal, thread)),
             Err(error) => {
@@ -51,21 +60,25 @@ pub fn run(
     Ok(running)
 }
 
-fn drive(stage: &mut dyn Stage, clock: &dyn Clock, stopping: &AtomicBool, on_failure: &OnFailure) {
+fn drive(
+    stage: &mut dyn Stage,
+    clock: &dyn Clock,
+    stopping: &AtomicBool,
+) -> Result<(), StageError> {
     while !stopping.load(Ordering::Acquire) {
         let now = clock.now();
-        match stage.step(now) {
-            Ok(Progress::Worked) => {}
-            Ok(Progress::Idle) => stage.signal().wait(LONGEST_SLEEP),
-            Ok(Progress::IdleUntil(moment)) => {
+        match stage.step(now)? {
+            Progress::Worked => {}
+            Progress::Idle => stage.signal().wait(LONGEST_SLEEP),
+            Progress::IdleUntil(moment) => {
                 let ahead = Duration::from_millis(moment.since(clock.now().wall));
                 if !ahead.is_zero() {
                     stage.signal().wait(ahead.min(LONGEST_SLEEP));
                 }
             }
-            Err(error) => return on_failure(error),
         }
     }
+    Ok(())
 }
 
 impl Running {
@@ -79,6 +92,52 @@ impl Running {
             if thread.join().is_err() {
                 tracing::error!("a stage's thread had panicked");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::clock::{ManualClock, Now, Timestamp};
+
+    /// A stage that ends in one of the ways a stage can end.
+    struct Ending {
+        signal: Signal,
+        panics: bool,
+    }
+
+    impl Stage for Ending {
+        fn name(&self) -> &'static str {
+            "ending"
+        }
+
+        fn step(&mut self, _now: Now) -> Result<Progress, StageError> {
+            assert!(!self.panics, "a bug");
+            Err(StageError::new("ending", "a failed disk"))
+        }
+
+        fn signal(&self) -> &Signal {
+            &self.signal
+        }
+    }
+
+    #[test]
+    fn a_stage_that_fails_or_panics_is_told_of() {
+        for (panics, expected) in [(false, "ending: a failed disk"), (true, "ending: it panicked")]
+        {
+            let (told, hear) = channel();
+            let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(Timestamp::from_millis(0)));
+            let on_failure: OnFailure = Arc::new(move |error| {
+                told.send(error.to_string()).expect("the test listens");
+            });
+            let stage = Box::new(Ending { signal: Signal::default(), panics });
+            let running = run(vec![stage], &clock, &on_failure).expect("a thread");
+            let heard = hear.recv().expect("the failure is told");
+            assert!(heard.starts_with(expected), "{heard}");
+            running.stop();
         }
     }
 }

@@ -409,3 +409,17 @@ fn a_flush_writes_once_and_syncs_once() {
     log.flush(at(5)).unwrap();
     assert_eq!(*calls.lock(), [Operation::Write, Operation::Sync]);
 }
+
+#[test]
+fn a_turn_that_panics_fails_the_log_and_none_of_it_reaches_the_disk() {
+    // A cause that is settled while its fact is not appended would be swallowed for ever, once a
+    // checkpoint had written the page: so the flush before that fails.
+    let (bench, log, told) = waiting(FlushMode::Sync);
+    let panicking = std::panic::AssertUnwindSafe(|| {
+        let mut turn = log.turn(96).unwrap();
+        turn.settle(told[0].records[0].offset, Outcome::Delivered).unwrap();
+        panic!("a bug between the settled bit and its fact");
+    });
+    std::panic::catch_unwind(panicking).unwrap_err();
+    check_failed(&bench, &log, &told, "panic in a turn");
+}
