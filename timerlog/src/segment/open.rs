@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::shared::Segment;
 use super::{RowError, name};
-use crate::disk::Directory;
+use crate::disk::{Directory, File};
 use crate::error::{Damage, DamageKind};
 
 /// The segments in `directory`, by start position.
 ///
 /// They follow each other without a gap, all are `segment_size` long, and they reach up to `length`.
-/// The one file that may be otherwise is the newest, when it is empty and would hold nothing of the
+/// The one file that may be otherwise is the newest, when it holds nothing but zeros and none of the
 /// trusted `length` bytes: a crash while it was made has left it without its length. It is removed. A
 /// file that was cut short is not: what is left of it may be all there is.
 pub(super) fn find_segments(
@@ -25,7 +25,7 @@ pub(super) fn find_segments(
         let file = directory.open(&name::encode(*start))?;
         if file.length() == segment_size {
             segments.insert(*start, Segment::new(file));
-        } else if index + 1 == starts.len() && *start >= length && file.length() == 0 {
+        } else if index + 1 == starts.len() && *start >= length && holds_nothing(&*file)? {
             directory.remove(&name::encode(*start))?;
         } else {
             let kind = DamageKind::WrongLength { expected: segment_size, found: file.length() };
@@ -40,6 +40,22 @@ pub(super) fn find_segments(
         make_durable(directory, &segments, segment_size, length)?;
     }
     Ok(segments)
+}
+
+/// Whether the file is empty or all zeros.
+fn holds_nothing(file: &dyn File) -> Result<bool, RowError> {
+    let mut block = vec![0; 64 * 1024];
+    let mut at = 0;
+    while let Some(found) = file.next_data(at)? {
+        let left = usize::try_from(file.length() - found).unwrap_or(usize::MAX);
+        let read = &mut block[..left.min(64 * 1024)];
+        file.read_at(found, read)?;
+        if read.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at = found + read.len() as u64;
+    }
+    Ok(true)
 }
 
 /// A process that was killed may have left files that only the page cache knows of. Before they are
