@@ -1,6 +1,6 @@
-//! Watches the bytes of request heads go by, for the one thing that hyper keeps to itself.
+//! Watches the bytes of request heads go by, for two things that hyper keeps to itself or mixes up.
 //!
-//! A request with both `Content-Length` and `Transfer-Encoding` is how one request is smuggled past
+//! **Framing.** A request with both `Content-Length` and `Transfer-Encoding` is how one request is smuggled past
 //! a proxy inside another. hyper follows the standard, lets the encoding win and drops the length
 //! before anybody sees it; Horolog refuses such a request. So [`Watched`] notes, while hyper reads,
 //! which of the two names the head had, and the server asks [`Notes::take`] about each request that
@@ -9,6 +9,10 @@
 //! A head is looked for after each answer. One that a client sends without waiting for the answer
 //! before it is not seen here; with a `Transfer-Encoding` it is then refused too, and without one
 //! there is nothing to tell apart.
+//!
+//! **Time.** hyper has one time-out for the wait between two requests and for a head on its way. A
+//! client keeps connections for longer than a head may take, so that wait is hyper's, and a head is
+//! timed here: from its first byte, and for the first one from the beginning.
 
 use std::io;
 use std::pin::Pin;
@@ -17,6 +21,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use super::limits::HEADER_TIMEOUT;
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
@@ -119,12 +126,36 @@ pub(super) struct Watched<S> {
     stream: S,
     scan: Scan,
     notes: Notes,
+    /// When the head that is on its way must be there.
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Watched<S> {
     pub(super) fn new(stream: S) -> (Self, Notes) {
         let notes = Notes::default();
-        (Self { stream, scan: Scan::new(), notes: notes.clone() }, notes)
+        let deadline = Some(head_deadline());
+        (Self { stream, scan: Scan::new(), notes: notes.clone(), deadline }, notes)
+    }
+
+    /// Looks at what was read, and sets or lifts the deadline.
+    fn read(&mut self, bytes: &[u8]) {
+        if self.scan.place == Place::Head {
+            self.scan.feed(bytes, &self.notes.0);
+        }
+        if self.scan.place == Place::Behind {
+            self.deadline = None;
+        } else if !bytes.is_empty() && self.deadline.is_none() {
+            self.deadline = Some(head_deadline());
+        }
+    }
+
+    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.deadline {
+            Some(deadline) => deadline.as_mut().poll(context).map(|()| {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the head of a request takes too long"))
+            }),
+            None => Poll::Pending,
+        }
     }
 
     /// After an answer the next request begins.
@@ -144,12 +175,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        let result = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if this.scan.place == Place::Head {
-            this.scan.feed(&buffer.filled()[before..], &this.notes.0);
+        match Pin::new(&mut this.stream).poll_read(context, buffer) {
+            Poll::Ready(read) => {
+                this.read(&buffer.filled()[before..]);
+                Poll::Ready(read)
+            }
+            Poll::Pending => this.poll_deadline(context),
         }
-        result
     }
+}
+
+fn head_deadline() -> Pin<Box<Sleep>> {
+    Box::pin(tokio::time::sleep_until(Instant::now() + HEADER_TIMEOUT))
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
@@ -188,6 +225,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     fn framing(head: &str, cut: usize) -> Framing {
@@ -215,6 +254,26 @@ mod tests {
     fn what_comes_behind_the_head_is_not_part_of_it() {
         let head = "POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n5\ncontent-length: 3\n";
         assert_eq!(framing(head, 20), Framing::Encoded);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_is_timed_and_the_wait_for_the_next_one_is_not() {
+        let (ours, theirs) = tokio::io::duplex(1024);
+        let (mut watched, _) = Watched::new(ours);
+        let mut client = theirs;
+        let mut buffer = [0; 64];
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        assert_eq!(AsyncReadExt::read(&mut watched, &mut buffer).await.unwrap(), 18);
+        watched.write_all(b"an answer").await.unwrap();
+        // Nothing comes for much longer than a head may take: that is no fault.
+        let idle =
+            tokio::time::timeout(HEADER_TIMEOUT * 3, AsyncReadExt::read(&mut watched, &mut buffer));
+        idle.await.unwrap_err();
+        // The next head begins, and does not come to its end.
+        client.write_all(b"GET / HT").await.unwrap();
+        assert_eq!(AsyncReadExt::read(&mut watched, &mut buffer).await.unwrap(), 8);
+        let late = AsyncReadExt::read(&mut watched, &mut buffer).await.unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

@@ -11,9 +11,10 @@ use crate::message::MAX_DELAY_MS;
 
 /// Most bytes of request line and headers together.
 pub(super) const MAX_HEADER_BYTES: usize = 48 * 1024;
-/// How long a client may take to send the headers of its next request, and so how long a connection
-/// may be idle.
+/// How long the head of a request may be on its way.
 pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may be idle between two requests.
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Most messages of one receive.
 pub(super) const MAX_RECEIVE: usize = 256;
 /// The longest wait of one receive.
@@ -51,6 +52,7 @@ impl Limits {
             control_request_bytes: MAX_CONTROL_BYTES,
             header_bytes: MAX_HEADER_BYTES,
             header_timeout_ms: HEADER_TIMEOUT.as_millis(),
+            idle_timeout_ms: IDLE_TIMEOUT.as_millis(),
             body_timeout_ms: BODY_TIMEOUT.as_millis(),
             connections: self.connections,
             waiting_receives: self.waiting_receives,
@@ -75,6 +77,7 @@ struct Written {
     control_request_bytes: usize,
     header_bytes: usize,
     header_timeout_ms: u128,
+    idle_timeout_ms: u128,
     body_timeout_ms: u128,
     connections: usize,
     waiting_receives: usize,

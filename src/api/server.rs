@@ -21,7 +21,7 @@ use tower::Service as _;
 
 use super::Api;
 use super::head::{Framing, Notes, Watched};
-use super::limits::{HEADER_TIMEOUT, MAX_HEADER_BYTES};
+use super::limits::{IDLE_TIMEOUT, MAX_HEADER_BYTES};
 use super::linger::Lingering;
 use super::problem::Problem;
 use crate::metrics::Route;
@@ -119,7 +119,8 @@ async fn listen(
 fn http() -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        // The wait for the next request; a head on its way is timed by `head`.
+        .header_read_timeout(IDLE_TIMEOUT)
         .max_header_size(MAX_HEADER_BYTES)
         .keep_alive(true);
     http
