@@ -8,6 +8,22 @@
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`] · [`store`] · [`timer`], [`consumer`] · [`producer`] ·
 //! [`engine`] · [`service`] · [`api`] · [`app`].
+//!
+//! Decisions that are easy to miss, each argued in its room:
+//!
+//! - **Three settled bits a cause** ([`commitlog::settled`]): settled, and how. So *cancelled* is told from
+//!   *delivered* in one look-up, with no index. Pages go through a journal, and a digest of each file
+//!   gives away one that is missing or an older copy.
+//! - **A delivery record has one `fired at`** and 12 bytes a message: cause, length, tag hash. With the tag
+//!   hash there, dispatch writes a unit that a filter can use, and reads no message.
+//! - **A unit points at the cause**, the record that gave the message its moment; for a plain put that is the
+//!   message itself. When a message fired is found in its queue by binary search, not kept anywhere.
+//! - **Near or far is decided by one number**, the far boundary that only re-filing moves
+//!   ([`timerlog::TimerWheel::far_boundary`]), so a cancel always finds the ring its entry is in.
+//! - **A lease that ran out is handed out again only when its record is durable**, so that attempts never go
+//!   back over a restart ([`consumer`]).
+//! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start
+//!   fills a new one from the timer topic.
 
 pub mod api;
 pub mod app;

@@ -15,7 +15,8 @@
 //!
 //! Entry `i` of the run is the queue's unit `first queue offset + i`. *cause* is the record that gave
 //! the message its moment, *length* that record's unpadded bytes. A run has one *fired at*: it is the
-//! reading of the clock with which it was appended, and not before any of its deadlines. The crc of a
+//! reading of the clock with which it was appended, and not before any of its deadlines. The *tag hash*
+//! comes from the wheel's entry and goes into the unit: neither firing nor dispatch reads the message. The crc of a
 //! chunk lets 256 neighbours survive a damaged body.
 
 use super::super::offset::{Offset, STEP};
