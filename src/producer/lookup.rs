@@ -11,6 +11,9 @@ use crate::message::offset::Offset;
 use crate::message::record::{Kind, Message, Placement, RecordError};
 use crate::store::{Store, StoreError, Topic};
 
+/// How many units before the likely ones are looked at for the firing of a message: about 10 ms of search.
+const SEARCH_BACK: u64 = 100_000;
+
 /// A message that an id stands for.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -114,7 +117,8 @@ impl Found {
         Ok(Standing { state, receipt: Some(store.log().latest_receipt()) })
     }
 
-    /// When the message fired, searched in its queue; `None` when dispatch has not brought it there.
+    /// When the message fired, searched in its queue; `None` when dispatch has not brought it there, or it
+    /// fired too long before its place in the order of time, under a clock that was set back.
     ///
     /// Firing leaves no index behind. A queue's units are in the order of their firing, so the search
     /// starts at the deadline; it ends at once but for messages that fired long after theirs.
@@ -126,13 +130,12 @@ impl Found {
         let Placement::Timed { deadline } = self.message.placement else { return Ok(None) };
         let Some(queue) = topic.queue(self.message.queue) else { return Ok(None) };
         let start = queue.units.first_not_before(deadline)?;
-        // A clock that was stepped back breaks the order: then what lies before the start is searched too.
-        for (from, to) in [(start, queue.units.committed()), (0, start)] {
-            for place in from..to {
-                let unit = queue.units.unit(place)?;
-                if unit.offset == self.offset {
-                    return Ok(Some(unit.time));
-                }
+        // A clock that was stepped back breaks the order: then some of what lies before is searched, too.
+        let before = start.saturating_sub(SEARCH_BACK)..start;
+        for place in (start..queue.units.committed()).chain(before.rev()) {
+            let unit = queue.units.unit(place)?;
+            if unit.offset == self.offset {
+                return Ok(Some(unit.time));
             }
         }
         Ok(None)

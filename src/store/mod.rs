@@ -194,10 +194,14 @@ impl Store {
         }
         let group_id = self.fold.groups.next_id();
         let name = name.as_str();
-        let set = GroupSet { group_id, epoch: 0, at: now, invisible_for_ms, name: name.to_owned() };
+        // A group whose record is lost with the power leaves its id to another one. That one is of a
+        // later incarnation, so by the epoch it tells the lost one's receipt handles from its own.
+        let epoch =
+            u32::try_from(self.incarnation & u64::from(u32::MAX)).expect("masked to 32 bits");
+        let set = GroupSet { group_id, epoch, at: now, invisible_for_ms, name: name.to_owned() };
         let record = set.encode();
         self.log.turn(record.len())?.append(record);
-        Ok(self.fold.groups.add(Group::new(group_id, name, 0, invisible_for_ms)))
+        Ok(self.fold.groups.add(Group::new(group_id, name, epoch, invisible_for_ms)))
     }
 }
 

@@ -19,6 +19,7 @@ mod model;
 mod operations;
 mod planted;
 mod races;
+mod regressions;
 mod world;
 
 use world::{Ended, World};

@@ -26,6 +26,8 @@ pub(crate) struct Message {
     pub deadline: Option<u64>,
     pub accepted: Told,
     pub cancelled: Told,
+    /// Somebody asked for a cancel, whatever came of it.
+    pub cancel_asked: bool,
     /// A cancel was told that it is delivered.
     pub told_delivered: bool,
     /// Where it stands in its queue, once seen there: (topic, queue, offset).

@@ -2,7 +2,7 @@
 
 use horolog::clock::Clock;
 use horolog::consumer::AckOutcome;
-use horolog::message::{Attributes, Moment, NewMessage};
+use horolog::message::{Attributes, Moment, NewMessage, State};
 use horolog::producer::{self, CancelAnswer, PutSettings};
 use timerlog::disk::Operation;
 
@@ -20,7 +20,8 @@ impl World {
             300..380 => self.receive_some(),
             380..450 => self.ack_some(),
             450..460 => self.extend_one(),
-            460..760 => self.step_some(),
+            460..500 => self.look(),
+            500..760 => self.step_some(),
             760..800 => self.settle().and_then(|()| self.check_counts()),
             800..930 => self.let_time_pass(),
             930..945 => self.step_clock(),
@@ -83,6 +84,7 @@ impl World {
             deadline: None,
             accepted: Told::Nothing,
             cancelled: Told::Nothing,
+            cancel_asked: false,
             told_delivered: false,
             place: None,
             id: String::new(),
@@ -92,7 +94,7 @@ impl World {
             let answer = decided.answer;
             known.accepted = Told::Unknown;
             known.id = self.engine().store.ids().message_id(answer.offset, answer.nonce);
-            if answer.state == horolog::message::State::Scheduled {
+            if answer.state == State::Scheduled {
                 known.deadline = Some(answer.deliver_at.as_millis());
             }
             self.open.push((decided.receipt, Open::Put { number }));
@@ -126,6 +128,42 @@ impl World {
             CancelAnswer::AlreadyDelivered => Open::ToldDelivered { number },
         };
         self.open.push((decided.receipt, open));
+        self.model.message(number).cancel_asked = true;
+        Ok(())
+    }
+
+    /// What a look at a message says must agree with what was told, and comes true.
+    fn look(&mut self) -> Checked {
+        if self.model.messages.is_empty() {
+            return Ok(());
+        }
+        let index = self.index(self.model.messages.len());
+        let message = &self.model.messages[index];
+        if message.accepted != Told::Yes {
+            return Ok(());
+        }
+        let (number, timed) = (message.number, message.deadline.is_some());
+        let store = &self.engine().store;
+        let found = producer::find(store, &message.id)
+            .map_err(|error| format!("message {number} was accepted, and its id says: {error}"))?;
+        let standing = found.standing(store).map_err(|error| error.to_string())?;
+        match standing.state {
+            State::Scheduled => {
+                ensure!(message.place.is_none(), "message {number} was seen and is scheduled");
+                ensure!(!message.told_delivered, "message {number} was delivered, now scheduled");
+                ensure!(message.cancelled != Told::Yes, "message {number} was cancelled");
+            }
+            State::Cancelled => {
+                ensure!(message.cancel_asked, "message {number} is cancelled and nobody asked");
+                ensure!(message.place.is_none(), "message {number} was seen and is cancelled");
+            }
+            State::Ready => {
+                ensure!(message.cancelled != Told::Yes, "message {number} was cancelled");
+                if let Some(receipt) = standing.receipt.filter(|_| timed) {
+                    self.open.push((receipt, Open::ToldDelivered { number }));
+                }
+            }
+        }
         Ok(())
     }
 

@@ -68,7 +68,8 @@ impl TopicSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSet {
     pub group_id: u32,
-    /// Raised when the group's offsets are reset: receipt handles of an older epoch are void.
+    /// The incarnation that made the group, raised when its offsets are reset: receipt handles of another
+    /// epoch are void.
     pub epoch: u32,
     pub at: Timestamp,
     pub invisible_for_ms: u64,
