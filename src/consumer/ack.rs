@@ -144,7 +144,10 @@ impl Consumers {
         now: Now,
     ) -> Standing {
         let number = LeaseNumber(handle.lease);
-        let earlier_life = !number.is_of(self.store.incarnation());
+        // In async mode a power cut may have taken back what the handle was given for, and another message
+        // may stand in that place: then a handle ends with its life, and the message comes again.
+        let earlier_life =
+            self.store.keeps_what_was_seen() && !number.is_of(self.store.incarnation());
         let queue = leases.queue(group, seat);
         group.progress((seat.topic_id, seat.queue), |progress| {
             queue.standing(handle.queue_offset, number, earlier_life, progress, now.monotonic)

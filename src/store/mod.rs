@@ -44,7 +44,7 @@ pub use self::state::{Counts, StateError};
 pub use self::topics::{Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
-use crate::commitlog::{AppendError, CommitLog, ReadError};
+use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError};
 use crate::consumequeue::{QueueError, UNIT_LENGTH};
 use crate::message::id::IdKey;
 use crate::message::offset::Offset;
@@ -88,6 +88,7 @@ pub struct Store {
     dispatch_signal: Signal,
     ids: IdKey,
     incarnation: u64,
+    flush: FlushMode,
     /// Held by whoever makes a topic or a group: a name is made once.
     making: Mutex<()>,
     checkpoint: Mutex<checkpoint::Written>,
@@ -102,6 +103,11 @@ impl Store {
 
     pub fn ids(&self) -> &IdKey {
         &self.ids
+    }
+
+    /// Whether what was shown to anybody is there after a power cut, at the same place.
+    pub fn keeps_what_was_seen(&self) -> bool {
+        self.flush == FlushMode::Sync
     }
 
     /// Counts the starts of this data directory, from 1.

@@ -140,6 +140,7 @@ impl Store {
             dispatch_signal: Signal::default(),
             ids: identity.key,
             incarnation,
+            flush: settings.flush,
             making: Mutex::default(),
             checkpoint: Mutex::new(Written::after(generation)),
             _lock: lock,

@@ -41,9 +41,13 @@ impl Bench {
     }
 
     pub(crate) fn open(disk: &SimDisk, clock: Arc<ManualClock>) -> Self {
+        Self::open_in(disk, clock, FlushMode::Sync)
+    }
+
+    pub(crate) fn open_in(disk: &SimDisk, clock: Arc<ManualClock>, flush: FlushMode) -> Self {
         let settings = Settings {
             store: store::Settings {
-                flush: FlushMode::Sync,
+                flush,
                 segment_size: 16 << 20,
                 key: [7; 32],
                 holder: "a test".to_owned(),

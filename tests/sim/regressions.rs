@@ -9,6 +9,7 @@ use horolog::message::{GroupName, Moment, TopicName};
 use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::bench::{Bench, START};
+use horolog::commitlog::FlushMode;
 
 /// Found by seed 1187. A group was made and received, and the power went before its record was on the
 /// disk. The next group was given the same id, and the lost one's receipt handles were good for it: an
@@ -36,4 +37,34 @@ fn a_group_lost_with_the_power_leaves_no_handle_that_is_good_for_another() {
     let lease = Duration::from_secs(30);
     let leased = bench.engine.consumers.receive(&other, &topic, 10, lease, now).expect("a read");
     assert_eq!(leased.take().len(), 1);
+}
+
+/// Found by seed 2778. In async mode a message was received, the power took it back, and another one came
+/// to stand in its place in the queue; the handle from before acknowledged that one, which nobody had seen.
+#[test]
+fn in_async_mode_a_handle_ends_with_its_life() {
+    let disk = SimDisk::new(1);
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
+    let mode = FlushMode::Async { interval_ms: 600_000 };
+    let mut bench = Bench::open_in(&disk, Arc::clone(&clock), mode);
+    bench.put(Moment::Now, "first of all, so that topic and group are on the disk");
+    bench.settle();
+    assert_eq!(bench.read("g").len(), 1);
+    bench.engine.rest(clock.now()).expect("a checkpoint");
+    // One message for each of the four queues.
+    for index in 0..4 {
+        bench.put(Moment::Now, &format!("taken back {index}"));
+    }
+    bench.settle();
+    let handles: Vec<_> = bench.read("g").into_iter().map(|r| r.receipt_handle).collect();
+    assert_eq!(handles.len(), 4);
+
+    disk.kill();
+    let mut bench = Bench::open_in(&disk, Arc::clone(&clock), mode);
+    bench.settle();
+    let group = GroupName::writable("g").expect("a good name");
+    let group = bench.engine.store.group(&group).expect("it was durable");
+    let (outcomes, _) = bench.engine.consumers.ack(&group, &handles, clock.now()).expect("room");
+    assert_eq!(outcomes, [AckOutcome::InvalidReceiptHandle; 4]);
+    assert_eq!(bench.read("g").len(), 5, "they come again");
 }
