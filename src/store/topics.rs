@@ -145,11 +145,13 @@ impl Topics {
         lengths: &[u64],
         pending: u64,
     ) -> Result<Arc<Topic>, QueueError> {
-        if let Some(topic) = self.by_id(id) {
-            return Ok(topic);
+        // Whoever makes a topic and dispatch, which finds its record, come here at the same time. There
+        // must be one topic of an id: a second one would give the same offsets again.
+        let mut maps = self.maps.write();
+        if let Some(topic) = maps.by_id.get(&id) {
+            return Ok(Arc::clone(topic));
         }
         let topic = Arc::new(Topic::open(&*self.root, id, name, lengths, pending)?);
-        let mut maps = self.maps.write();
         maps.by_id.insert(id, Arc::clone(&topic));
         maps.by_name.insert(name.to_owned(), Arc::clone(&topic));
         maps.next_id = maps.next_id.max(id + 1);
@@ -166,5 +168,40 @@ impl Topics {
         let mut all: Vec<_> = self.maps.read().by_id.values().cloned().collect();
         all.sort_by_key(|topic| topic.id);
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use timerlog::disk::sim::SimDisk;
+
+    use super::*;
+
+    /// Found by killing the server under load, in async mode: the producer that made a topic and dispatch,
+    /// which had read its record already, each added the topic. Both gave out the same offsets, and of two
+    /// messages with one offset one was lost.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a race needs two threads")]
+    fn two_who_add_a_topic_at_once_get_the_same_one() {
+        let topics = Topics::new(SimDisk::new(1).root(), 0);
+        let together = Barrier::new(2);
+        let add_all = || -> Vec<_> {
+            let add = |id: u32| {
+                together.wait();
+                topics.add(id, &format!("topic-{id}"), &[0, 0], 0).expect("a directory")
+            };
+            (1..500).map(add).collect()
+        };
+        let (one, other) = std::thread::scope(|scope| {
+            let other = scope.spawn(add_all);
+            (add_all(), other.join().expect("no panic"))
+        });
+        for (one, other) in one.iter().zip(&other) {
+            assert!(Arc::ptr_eq(one, other), "two topics of id {}", one.id);
+            let found = topics.by_name(&one.name).expect("it was added");
+            assert!(Arc::ptr_eq(one, &found), "another topic of name {}", one.name);
+        }
     }
 }
