@@ -130,6 +130,42 @@ async fn a_receipt_handle_is_good_for_its_own_group_and_untouched_only() {
     server.stop().await;
 }
 
+/// What waits for its moment stands in a holding topic, which has a name like any other: a receive of it
+/// handed messages out before they were due.
+#[tokio::test]
+async fn nobody_receives_from_a_holding_topic_what_is_not_due() {
+    let server = TestServer::start().await;
+    put(&server, r#"{"bodyText":"x","delay":"1h"}"#).await;
+    while server.figure("horolog_messages_pending").await != "1" {}
+    for topic in ["rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"] {
+        let request = value!({"topic": topic, "max": 10}).to_string();
+        let answer = post(&mut server.client(), RECEIVE, request).await;
+        assert_eq!(refusal(&answer), (404, "TOPIC_NOT_FOUND".to_owned()), "{topic}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_bounded_in_bytes_and_the_rest_comes_with_the_next() {
+    let server = TestServer::start().await;
+    let large = format!(r#"{{"bodyText":"{}"}}"#, "x".repeat(3 << 20));
+    for _ in 0..4 {
+        put(&server, &large).await;
+    }
+    let mut counts = Vec::new();
+    while counts.iter().sum::<usize>() < 4 {
+        let request = r#"{"topic":"orders","max":256,"wait":"10s"}"#.to_owned();
+        let answer = json(&post(&mut server.client(), RECEIVE, request).await);
+        let messages = answer["messages"].as_array().expect("a list").clone();
+        assert!(messages.iter().all(|message| message["attempt"] == 1), "given back unseen");
+        counts.push(messages.len());
+    }
+    // 8 MiB and the body that passes them, at most.
+    assert!(counts.iter().all(|count| (1..=3).contains(count)), "{counts:?}");
+    assert_eq!(counts.iter().sum::<usize>(), 4);
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_timed_message_ends_a_long_poll_at_its_moment_and_not_before() {
     let server = TestServer::start().await;
