@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
-//! [`stage`] · [`commitlog`], [`consumequeue`] · [`store`] · [`timer`], [`consumer`] · [`producer`] ·
+//! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`consumer`] · [`producer`] ·
 //! [`engine`] · [`service`] · [`api`] · [`app`].
 //!
 //! Decisions that are easy to miss, each argued in its room:
@@ -35,6 +35,7 @@ pub mod consumequeue;
 pub mod consumer;
 pub mod demo;
 pub mod engine;
+pub mod index;
 pub mod load;
 pub mod message;
 pub mod metrics;

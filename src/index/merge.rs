@@ -1,0 +1,244 @@
+//! Merges runs into one, a bounded number of entries a step.
+//!
+//! ```text
+//!   tier 0: up to 16 Ki entries   ▯▯▯▯ ─┐
+//!   tier 1: up to 64 Ki               ▯▯▯▯ ─┐      four of a tier make one of the next
+//!   tier 2: up to 256 Ki                  ▯▯▯▯ ...
+//! ```
+//!
+//! So an entry is written once a tier, and 100 million entries are in some twenty runs. Tier 0 takes in
+//! however small runs: those of checkpoints, which may come every second; to write 16 Ki entries again
+//! costs next to nothing.
+//!
+//! A merge of a low tier goes before one of a higher tier that is under way. So those of low tiers never wait
+//! for the long ones, and there is at most one a tier.
+//!
+//! Entries below the floor are left out; when that may be many, they are counted first, so that the
+//! file gets the length it needs. A run that is half forgotten by its offsets is merged alone.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use timerlog::disk::{Directory, DiskError};
+
+use super::entry::Entry;
+use super::error::IndexError;
+use super::run::{Run, RunStream, RunWriter};
+use crate::message::offset::Offset;
+
+/// Runs of a tier that are merged into one of the next.
+pub(super) const FAN_IN: usize = 4;
+
+/// How many entries make a run too large for tier `tier - 1`, one tier being `FAN_IN` times the one below.
+pub(super) fn tier_of(entries: u64, tier_0_entries: u64) -> u32 {
+    let (mut tier, mut bound) = (0, tier_0_entries);
+    while entries > bound {
+        tier += 1;
+        bound *= FAN_IN as u64;
+    }
+    tier
+}
+
+/// What to merge next.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) tier: u32,
+    pub(super) inputs: Vec<Arc<Run>>,
+}
+
+impl Plan {
+    /// The lowest tier's work among `free` runs, those that no merge reads.
+    pub(super) fn over(
+        mut free: Vec<Arc<Run>>,
+        floor: Offset,
+        tier_0_entries: u64,
+    ) -> Option<Self> {
+        // Neighbours in age are merged, so that old offsets stay together and are forgotten together.
+        free.sort_by_key(|run| (tier_of(run.entries(), tier_0_entries), run.highest()));
+        let tier = |run: &Arc<Run>| tier_of(run.entries(), tier_0_entries);
+        let mut tiers = free.chunk_by(|one, other| tier(one) == tier(other));
+        tiers.find_map(|runs| {
+            let inputs = match runs.first_chunk::<FAN_IN>() {
+                Some(oldest) => oldest.to_vec(),
+                None => vec![Arc::clone(runs.iter().find(|run| is_half_forgotten(run, floor))?)],
+            };
+            Some(Self { tier: tier(&inputs[0]), inputs })
+        })
+    }
+}
+
+fn is_half_forgotten(run: &Run, floor: Offset) -> bool {
+    let (lowest, highest) = (run.lowest().get(), run.highest().get());
+    lowest < floor.get() && lowest + (highest - lowest) / 2 < floor.get()
+}
+
+/// Why a merge cannot go on.
+#[derive(Clone, Debug)]
+pub(super) enum MergeError {
+    /// Run `run` cannot be read.
+    Input {
+        run: u64,
+        error: IndexError,
+    },
+    Output(DiskError),
+}
+
+/// What a step came to.
+#[derive(Debug)]
+pub(super) enum Merged {
+    More,
+    /// All is in the run, unless all was forgotten.
+    Done(Option<Run>),
+}
+
+/// A merge under way.
+#[derive(Debug)]
+pub(super) struct Merge {
+    tier: u32,
+    number: u64,
+    inputs: Vec<Arc<Run>>,
+    union: Union,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Count(u64),
+    Write(Box<RunWriter>),
+}
+
+impl Merge {
+    /// Begins to carry out `plan`; nothing is read or written yet. The output will be run `number`.
+    pub(super) fn new(plan: Plan, number: u64, floor: Offset) -> Self {
+        let Plan { tier, inputs } = plan;
+        let union = Union::of(&inputs, floor);
+        Self { tier, number, inputs, union, phase: Phase::Count(0) }
+    }
+
+    pub(super) fn tier(&self) -> u32 {
+        self.tier
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn reads(&self, number: u64) -> bool {
+        self.inputs.iter().any(|run| run.number() == number)
+    }
+
+    /// Takes up to `budget` entries further.
+    pub(super) fn step(
+        &mut self,
+        directory: &dyn Directory,
+        budget: usize,
+        page_reads: &Arc<AtomicU64>,
+    ) -> Result<Merged, MergeError> {
+        match &mut self.phase {
+            Phase::Count(_) if !self.union.leaves_out_some() => {
+                let entries = self.inputs.iter().map(|run| run.entries()).sum();
+                self.begin_to_write(directory, entries)
+            }
+            Phase::Count(count) => {
+                for _ in 0..budget {
+                    match self.union.pull()? {
+                        Some(pulled) => *count += u64::from(pulled.is_kept),
+                        None => {
+                            let count = *count;
+                            return self.begin_to_write(directory, count);
+                        }
+                    }
+                }
+                Ok(Merged::More)
+            }
+            Phase::Write(writer) => {
+                for _ in 0..budget {
+                    match self.union.pull()? {
+                        Some(Pulled { entry, is_kept: true }) => {
+                            writer.push(entry).map_err(MergeError::Output)?;
+                        }
+                        Some(_) => {}
+                        None => return self.finish(page_reads),
+                    }
+                }
+                Ok(Merged::More)
+            }
+        }
+    }
+
+    fn begin_to_write(
+        &mut self,
+        directory: &dyn Directory,
+        entries: u64,
+    ) -> Result<Merged, MergeError> {
+        if entries == 0 {
+            return Ok(Merged::Done(None));
+        }
+        let writer =
+            RunWriter::create(directory, self.number, entries).map_err(MergeError::Output)?;
+        self.union = Union::of(&self.inputs, self.union.floor);
+        self.phase = Phase::Write(Box::new(writer));
+        Ok(Merged::More)
+    }
+
+    fn finish(&mut self, page_reads: &Arc<AtomicU64>) -> Result<Merged, MergeError> {
+        let Phase::Write(writer) = std::mem::replace(&mut self.phase, Phase::Count(0)) else {
+            return Ok(Merged::More);
+        };
+        let run = writer.finish(Arc::clone(page_reads)).map_err(MergeError::Output)?;
+        Ok(Merged::Done(Some(run)))
+    }
+}
+
+/// All entries of some runs in order.
+#[derive(Debug)]
+struct Union {
+    streams: Vec<RunStream>,
+    /// What each stream gives next, once the first was pulled.
+    heads: Option<Vec<Option<Entry>>>,
+    floor: Offset,
+    last: Option<Entry>,
+}
+
+/// One entry of the union.
+#[derive(Clone, Copy, Debug)]
+struct Pulled {
+    entry: Entry,
+    /// Neither below the floor nor the same as the one before.
+    is_kept: bool,
+}
+
+impl Union {
+    fn of(runs: &[Arc<Run>], floor: Offset) -> Self {
+        let streams = runs.iter().map(|run| RunStream::new(Arc::clone(run))).collect();
+        Self { streams, heads: None, floor, last: None }
+    }
+
+    /// Whether some entries are below the floor.
+    fn leaves_out_some(&self) -> bool {
+        self.streams.iter().any(|stream| stream.run().lowest() < self.floor)
+    }
+
+    fn pull(&mut self) -> Result<Option<Pulled>, MergeError> {
+        let heads = match &mut self.heads {
+            Some(heads) => heads,
+            None => {
+                let heads: Result<_, _> = self.streams.iter_mut().map(next_of).collect();
+                self.heads.insert(heads?)
+            }
+        };
+        let present = heads.iter().enumerate().filter_map(|(index, head)| Some((index, (*head)?)));
+        let Some((index, entry)) = present.min_by_key(|&(_, entry)| entry) else {
+            return Ok(None);
+        };
+        heads[index] = next_of(&mut self.streams[index])?;
+        let is_kept = entry.offset >= self.floor && self.last != Some(entry);
+        self.last = Some(entry);
+        Ok(Some(Pulled { entry, is_kept }))
+    }
+}
+
+fn next_of(stream: &mut RunStream) -> Result<Option<Entry>, MergeError> {
+    let run = stream.run().number();
+    stream.next().map_err(|error| MergeError::Input { run, error })
+}
