@@ -1,7 +1,7 @@
 //! Which files of runs no longer used may be removed.
 //!
 //! ```text
-//!   in use ── merged or forgotten ──> retired ── in no checkpoint that a start may go by ──> removed
+//!   in use ── merged, forgotten ──> retired ── in no checkpoint that counts ──> removed
 //! ```
 //!
 //! A start goes by the last checkpoint that is on the disk: the last one confirmed, or, when the answer

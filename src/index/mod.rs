@@ -8,31 +8,33 @@
 //!   index/00000000000000000007     one run: header, pages of entries, fence, Bloom filter
 //! ```
 //!
-//! It serves message keys, moved ids, timer keys, idempotency keys, and knows none of them: the caller
-//! makes the hash, and verifies each offset by reading the record. Two keys of one hash cost a read, no more.
+//! It serves message keys, moved ids, timer keys and idempotency keys, and knows none of them: the caller
+//! makes the hash and verifies each offset by reading the record. Two keys of one hash cost a read.
 //!
 //! What it promises:
 //!
-//! - [`Index::insert`] is in memory, never waits for the disk and never fails: it is called in the appender's turn
-//!   and by the fold of a start. A look-up that begins after it finds it.
+//! - [`Index::insert`] is in memory, never waits for the disk and never fails: it is called in the
+//!   appender's turn and by the fold of a start. A look-up that begins after it finds it.
 //! - What a key has is given newest first, each offset once, however often it was inserted.
-//! - A look-up that finds reads one page a run that it asks, and of a hot key one more each 255
-//!   offsets. One that misses reads a page only where a Bloom filter errs, one run in 900: with
-//!   twenty runs one page in 45 misses, and more than two in one of 600,000.
-//! - In memory are the entries not yet in a run, at most six memtables of 64 Ki, and some hundred bytes a run. Filter and
-//!   fence are read through the page cache. On the disk an entry takes 18.2 bytes.
+//! - The newest offset costs one page, a hot key one more for each 255 offsets. A miss reads a page only
+//!   where a Bloom filter errs, which is once in 900 runs asked: with twenty runs one miss in 45 reads
+//!   a page, and one in half a million more than two.
+//! - In memory are the entries not yet in a run, in at most six memtables of 64 Ki, and some hundred
+//!   bytes for each run. Filter and fence are read through the page cache. On the disk an entry
+//!   takes 18.2 bytes, and for the time of a merge and until the next checkpoint twice that.
 //! - A damaged page is an error of the look-up that meets it, never a miss.
 //!
 //! Ground rules:
 //!
-//! - The CommitLog is the truth. A file is trusted only when a checkpoint lists it, and one that a checkpoint lists
-//!   holds only what was durable in the log: so a start removes all others and inserts again what the log
-//!   has from the checkpoint on. Anything missing, damaged or older is [`IndexError::Damaged`]: then
-//!   begin with [`Index::empty`] and the whole log.
-//! - A file is written once, by the one who holds the *worker* lock ([`Index::step`], [`Index::capture`]), and
-//!   never changed. It is removed when nothing uses it and no checkpoint that a start may go by lists it.
-//! - Threads: all calls from any. The lock of the tables is held for moments, never over a call of the disk.
-//!   Order: worker, tables, memtable.
+//! - The CommitLog is the truth. A file is trusted only when a checkpoint lists it, and what a
+//!   checkpoint lists holds only what was durable in the log: so a start removes all other files and
+//!   inserts again what the log has from the checkpoint on. Anything missing, damaged or older is
+//!   [`IndexError::Damaged`]: then begin with [`Index::empty`] and the whole log.
+//! - A file is written once, by whoever holds the *worker* lock ([`Index::step`], [`Index::capture`]),
+//!   and never changed. It is removed when nothing uses it and no checkpoint that a start may go by
+//!   lists it.
+//! - Threads: all calls from any. The lock of the tables is held for moments, never over a call of the
+//!   disk. Order: worker, tables, memtable.
 
 mod entry;
 mod error;
@@ -139,15 +141,15 @@ pub struct Figures {
 
 impl Index {
     /// Opens what the last checkpoint lists, and removes all else in `directory`. `manifest` is what
-    /// [`Index::capture`] answered for it; with none, the index is empty. Then insert what the log has from that
-    /// checkpoint on; what is there already does no harm.
+    /// [`Index::capture`] answered for it; with none, the index is empty. Then insert what the log has
+    /// from that checkpoint on; what is there already does no harm.
     ///
     /// Reads the filters, about an eighth of the files, and no entries.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] when a listed run is not there whole: then begin with [`Index::empty`] and insert
-    /// what the whole log has.
+    /// [`IndexError::Damaged`] when a listed run is not there whole: then begin with [`Index::empty`] and
+    /// insert what the whole log has.
     pub fn open(
         directory: Arc<dyn Directory>,
         manifest: Option<&[u8]>,
@@ -205,14 +207,14 @@ impl Index {
         }
     }
 
-    /// Whether inserts may go on. When not, the disk does not keep up: answer *overloaded*, and insert only
-    /// what is on its way already. A start that inserts much calls [`Index::step`] then.
+    /// Whether inserts may go on. When not, the disk does not keep up: answer *overloaded*, and insert
+    /// only what is on its way already. A start that inserts much calls [`Index::step`] then.
     pub fn has_room(&self) -> bool {
         self.tables.read().frozen.len() < self.limits.frozen_tables
     }
 
-    /// The offsets of `key`, below `below` if that is given, newest first. Lazy: pages are read as offsets are
-    /// taken. Never waits for the work behind it.
+    /// The offsets of `key`, below `below` if that is given, newest first. Lazy: pages are read as
+    /// offsets are taken. Never waits for the work behind it.
     pub fn newest_first(&self, key: KeyHash, below: Option<Offset>) -> NewestFirst {
         let tables = self.tables.read();
         let memtables = tables.frozen.iter().chain([&tables.active]).cloned().collect();
@@ -228,8 +230,8 @@ impl Index {
         self.newest_first(key, None).next().transpose()
     }
 
-    /// The log begins at `floor` now: look-ups give nothing below it any more, and steps give its room
-    /// back. It never goes down.
+    /// The log begins at `floor` now: look-ups give nothing below it any more, and steps give the room
+    /// of runs back that are half forgotten. A floor never goes down.
     pub fn forget_below(&self, floor: Offset) {
         let mut tables = self.tables.write();
         tables.floor = tables.floor.max(floor);

@@ -70,6 +70,25 @@ proptest! {
     }
 }
 
+/// So much filter lies between the two hashes that it is left as the zeros of the new file.
+#[test]
+fn a_filter_that_is_mostly_empty_is_not_written_but_counts() {
+    let disk = SimDisk::new(1);
+    let entries: Vec<_> = [entry(1 << 40, 5), entry(u64::MAX, 3), entry(u64::MAX, 2)].into();
+    let run = write(&disk, &entries, 1_000_000);
+    assert!(disk.counters().bytes_written < 30_000);
+    let run = Run::open(&*disk.root(), run.listed(), Arc::default()).unwrap();
+    assert!(run.may_contain(entries[0].hash).unwrap() && run.may_contain(entries[1].hash).unwrap());
+    assert!(!run.may_contain(KeyHash::new(1 << 63)).unwrap());
+    let listed = run.listed();
+    disk.flip_bit(&file_name(7), Layout::of(1_000_000).filter_at() + 1_000_000, 0);
+    let damaged = Run::open(&*disk.root(), listed, Arc::default()).unwrap_err();
+    assert!(matches!(
+        damaged,
+        IndexError::Damaged { damage: Damage::Crc { part: "filter", .. }, .. }
+    ));
+}
+
 #[test]
 #[should_panic = "after"]
 fn entries_out_of_order_are_a_fault_of_the_program() {

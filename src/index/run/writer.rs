@@ -22,6 +22,8 @@ use crate::message::offset::Offset;
 /// What a part gathers before it is written.
 const CHUNK: usize = 256 << 10;
 
+static ZEROS: [u8; CHUNK] = [0; CHUNK];
+
 /// What is written between two syncs, so that no sync has long to do.
 const SYNC_BYTES: usize = 8 << 20;
 
@@ -152,12 +154,16 @@ impl RunWriter {
         Ok(())
     }
 
+    /// Writes the block that was being filled and the empty ones before `block`, which is filled next.
     fn write_blocks_before(&mut self, block: u64) -> Result<(), DiskError> {
-        while self.block_number < block {
-            self.filter.push(&*self.file, &self.block)?;
-            self.block = [0; BLOCK_LENGTH];
-            self.block_number += 1;
+        if self.block_number == block {
+            return Ok(());
         }
+        self.filter.push(&*self.file, &self.block)?;
+        let empty = block - self.block_number - 1;
+        self.filter.push_zeros(&*self.file, empty * BLOCK_LENGTH as u64)?;
+        self.block = [0; BLOCK_LENGTH];
+        self.block_number = block;
         Ok(())
     }
 }
@@ -182,7 +188,26 @@ impl Part {
         if self.chunk.len() >= CHUNK { self.write(file) } else { Ok(()) }
     }
 
+    /// Pushes zeros. Many are not written, since the file has them already: the filter of a key with
+    /// millions of offsets is little else.
+    fn push_zeros(&mut self, file: &dyn File, length: u64) -> Result<(), DiskError> {
+        let length = usize::try_from(length).expect("a filter fits the address space");
+        if length < CHUNK {
+            return self.push(file, &ZEROS[..length]);
+        }
+        self.write(file)?;
+        self.at += length as u64;
+        for from in (0..length).step_by(CHUNK) {
+            let zeros = &ZEROS[..CHUNK.min(length - from)];
+            self.crc = crc32c::crc32c_append(self.crc, zeros);
+        }
+        Ok(())
+    }
+
     fn write(&mut self, file: &dyn File) -> Result<(), DiskError> {
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
         file.write_at(self.at, &self.chunk)?;
         self.at += self.chunk.len() as u64;
         self.chunk.clear();
