@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A start goes by the last checkpoint that is on the disk: the last one confirmed, or, when the answer
-//! is not in yet, one captured after it. A run that any of them lists keeps its file.
+//! is not in yet, one captured after it. A run that any of them lists keeps its file. A start that must
+//! go by an older one, because the last is damaged, finds runs missing and builds the index anew.
 
 use std::collections::BTreeSet;
 

@@ -29,7 +29,7 @@ use crate::message::offset::Offset;
 /// Runs of a tier that are merged into one of the next.
 pub(super) const FAN_IN: usize = 4;
 
-/// How many entries make a run too large for tier `tier - 1`, one tier being `FAN_IN` times the one below.
+/// The tier of a run of `entries` entries, when those of tier 0 have up to `tier_0_entries`.
 pub(super) fn tier_of(entries: u64, tier_0_entries: u64) -> u32 {
     let (mut tier, mut bound) = (0, tier_0_entries);
     while entries > bound {
@@ -53,11 +53,10 @@ impl Plan {
         floor: Offset,
         tier_0_entries: u64,
     ) -> Option<Self> {
-        // Neighbours in age are merged, so that old offsets stay together and are forgotten together.
-        free.sort_by_key(|run| (tier_of(run.entries(), tier_0_entries), run.highest()));
         let tier = |run: &Arc<Run>| tier_of(run.entries(), tier_0_entries);
-        let mut tiers = free.chunk_by(|one, other| tier(one) == tier(other));
-        tiers.find_map(|runs| {
+        // Neighbours in age are merged: so old offsets stay together, and are forgotten together.
+        free.sort_by_key(|run| (tier(run), run.highest()));
+        free.chunk_by(|one, other| tier(one) == tier(other)).find_map(|runs| {
             let inputs = match runs.first_chunk::<FAN_IN>() {
                 Some(oldest) => oldest.to_vec(),
                 None => vec![Arc::clone(runs.iter().find(|run| is_half_forgotten(run, floor))?)],
@@ -98,13 +97,9 @@ pub(super) struct Merge {
     number: u64,
     inputs: Vec<Arc<Run>>,
     union: Union,
-    phase: Phase,
-}
-
-#[derive(Debug)]
-enum Phase {
-    Count(u64),
-    Write(Box<RunWriter>),
+    counted: u64,
+    /// None while entries are counted.
+    writer: Option<RunWriter>,
 }
 
 impl Merge {
@@ -112,7 +107,7 @@ impl Merge {
     pub(super) fn new(plan: Plan, number: u64, floor: Offset) -> Self {
         let Plan { tier, inputs } = plan;
         let union = Union::of(&inputs, floor);
-        Self { tier, number, inputs, union, phase: Phase::Count(0) }
+        Self { tier, number, inputs, union, counted: 0, writer: None }
     }
 
     pub(super) fn tier(&self) -> u32 {
@@ -127,43 +122,31 @@ impl Merge {
         self.inputs.iter().any(|run| run.number() == number)
     }
 
-    /// Takes up to `budget` entries further.
+    /// Takes up to `budget` entries further. After an error, drop the merge.
     pub(super) fn step(
         &mut self,
         directory: &dyn Directory,
         budget: usize,
         page_reads: &Arc<AtomicU64>,
     ) -> Result<Merged, MergeError> {
-        match &mut self.phase {
-            Phase::Count(_) if !self.union.leaves_out_some() => {
+        match self.writer.take() {
+            Some(writer) => self.write(writer, budget, page_reads),
+            None if self.union.leaves_out_some() => self.count(directory, budget),
+            None => {
                 let entries = self.inputs.iter().map(|run| run.entries()).sum();
                 self.begin_to_write(directory, entries)
             }
-            Phase::Count(count) => {
-                for _ in 0..budget {
-                    match self.union.pull()? {
-                        Some(pulled) => *count += u64::from(pulled.is_kept),
-                        None => {
-                            let count = *count;
-                            return self.begin_to_write(directory, count);
-                        }
-                    }
-                }
-                Ok(Merged::More)
-            }
-            Phase::Write(writer) => {
-                for _ in 0..budget {
-                    match self.union.pull()? {
-                        Some(Pulled { entry, is_kept: true }) => {
-                            writer.push(entry).map_err(MergeError::Output)?;
-                        }
-                        Some(_) => {}
-                        None => return self.finish(page_reads),
-                    }
-                }
-                Ok(Merged::More)
-            }
         }
+    }
+
+    fn count(&mut self, directory: &dyn Directory, budget: usize) -> Result<Merged, MergeError> {
+        for _ in 0..budget {
+            let Some(pulled) = self.union.pull()? else {
+                return self.begin_to_write(directory, self.counted);
+            };
+            self.counted += u64::from(pulled.is_kept);
+        }
+        Ok(Merged::More)
     }
 
     fn begin_to_write(
@@ -174,19 +157,29 @@ impl Merge {
         if entries == 0 {
             return Ok(Merged::Done(None));
         }
-        let writer =
-            RunWriter::create(directory, self.number, entries).map_err(MergeError::Output)?;
+        let writer = RunWriter::create(directory, self.number, entries);
+        self.writer = Some(writer.map_err(MergeError::Output)?);
         self.union = Union::of(&self.inputs, self.union.floor);
-        self.phase = Phase::Write(Box::new(writer));
         Ok(Merged::More)
     }
 
-    fn finish(&mut self, page_reads: &Arc<AtomicU64>) -> Result<Merged, MergeError> {
-        let Phase::Write(writer) = std::mem::replace(&mut self.phase, Phase::Count(0)) else {
-            return Ok(Merged::More);
-        };
-        let run = writer.finish(Arc::clone(page_reads)).map_err(MergeError::Output)?;
-        Ok(Merged::Done(Some(run)))
+    fn write(
+        &mut self,
+        mut writer: RunWriter,
+        budget: usize,
+        page_reads: &Arc<AtomicU64>,
+    ) -> Result<Merged, MergeError> {
+        for _ in 0..budget {
+            let Some(pulled) = self.union.pull()? else {
+                let run = writer.finish(Arc::clone(page_reads)).map_err(MergeError::Output)?;
+                return Ok(Merged::Done(Some(run)));
+            };
+            if pulled.is_kept {
+                writer.push(pulled.entry).map_err(MergeError::Output)?;
+            }
+        }
+        self.writer = Some(writer);
+        Ok(Merged::More)
     }
 }
 
