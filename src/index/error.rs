@@ -40,6 +40,15 @@ impl IndexError {
         Self::Damaged { file: file.into(), damage }
     }
 
+    /// Whether the server must end: after a write or a sync that failed nobody knows what the disk has. A full
+    /// disk is not meant, nor a page that cannot be read: that concerns the keys of that page.
+    pub fn is_fatal(&self) -> bool {
+        match self {
+            Self::Disk(error) => !self.is_full() && error.operation != Operation::Read,
+            Self::Damaged { .. } => false,
+        }
+    }
+
     /// The disk has no room for a file: nothing was lost, and the same work may be tried again. A sync that
     /// fails is not meant, whatever the reason: nobody knows what it left.
     pub fn is_full(&self) -> bool {

@@ -74,11 +74,8 @@ fn is_half_forgotten(run: &Run, floor: Offset) -> bool {
 /// Why a merge cannot go on.
 #[derive(Clone, Debug)]
 pub(super) enum MergeError {
-    /// Run `run` cannot be read.
-    Input {
-        run: u64,
-        error: IndexError,
-    },
+    /// A run cannot be read; it is condemned.
+    Input(IndexError),
     Output(DiskError),
 }
 
@@ -232,6 +229,9 @@ impl Union {
 }
 
 fn next_of(stream: &mut RunStream) -> Result<Option<Entry>, MergeError> {
-    let run = stream.run().number();
-    stream.next().map_err(|error| MergeError::Input { run, error })
+    let next = stream.next();
+    next.map_err(|error| {
+        stream.run().condemn();
+        MergeError::Input(error)
+    })
 }

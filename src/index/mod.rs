@@ -22,7 +22,8 @@
 //! - In memory are the entries not yet in a run, in at most six memtables of 64 Ki, and some hundred
 //!   bytes for each run. Filter and fence are read through the page cache. On the disk an entry
 //!   takes 18.2 bytes, and for the time of a merge and until the next checkpoint twice that.
-//! - A damaged page is an error of the look-up that meets it, never a miss.
+//! - A damaged page is an error of the look-up that meets it, never a miss; other keys have their
+//!   answers, and the next start builds the index anew.
 //!
 //! Ground rules:
 //!
@@ -135,6 +136,8 @@ pub struct Figures {
     pub runs: usize,
     /// Entries of all runs, doubles and forgotten ones included.
     pub run_entries: u64,
+    /// Runs of which a page could not be read: the next start builds the index anew.
+    pub condemned_runs: usize,
     /// Pages that look-ups have read since the start.
     pub page_reads: u64,
 }
@@ -252,6 +255,7 @@ impl Index {
             frozen_tables: tables.frozen.len(),
             runs: tables.runs.len(),
             run_entries: tables.runs.iter().map(|run| run.entries()).sum(),
+            condemned_runs: tables.runs.iter().filter(|run| run.is_condemned()).count(),
             page_reads: self.page_reads.load(Ordering::Relaxed),
         }
     }

@@ -11,8 +11,8 @@ const FULL_DISK_RETRY_MS: u64 = 1000;
 
 /// Steps an [`Index`].
 ///
-/// A full disk ends nothing: the producers are refused ([`Index::has_room`]) until there is room. Any
-/// other failure ends the server.
+/// A full disk ends nothing: the producers are refused ([`Index::has_room`]) until there is room. Nor
+/// does a run that cannot be read, which is logged. Any other failure ends the server.
 #[derive(Debug)]
 pub struct IndexStage {
     index: Arc<Index>,
@@ -36,6 +36,10 @@ impl Stage for IndexStage {
             Err(error) if error.is_full() => {
                 let retry = now.wall.checked_add(FULL_DISK_RETRY_MS);
                 Ok(retry.map_or(Progress::Idle, Progress::IdleUntil))
+            }
+            Err(error) if !error.is_fatal() => {
+                tracing::error!(%error, "the next start builds the index anew");
+                Ok(Progress::Worked)
             }
             Err(error) => Err(StageError::new(self.name(), error)),
         }

@@ -24,6 +24,8 @@ pub(super) struct Worker {
     files: Files,
     /// Under way, the lowest tier last.
     merges: Vec<Merge>,
+    /// Runs that must be missing at the next start.
+    condemned: BTreeSet<u64>,
     /// What a failing disk said first: from then on nothing is written any more.
     failed: Option<IndexError>,
 }
@@ -53,7 +55,7 @@ impl Worker {
         }
         let done = work(self);
         if let Err(error) = &done
-            && !error.is_full()
+            && error.is_fatal()
         {
             self.failed = Some(error.clone());
         }
@@ -67,10 +69,10 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// When the disk is full ([`IndexError::is_full`]): nothing is lost, and a later step tries again. Any
-    /// other failure is final: every later step and capture answers it, and the server must end. A run
-    /// that cannot be read for a merge is removed, so that the next start builds the index anew and does
-    /// not meet it again.
+    /// When the disk is full ([`IndexError::is_full`]): nothing is lost, and a later step tries again.
+    /// When a run cannot be read for a merge: it is told once, and the work goes on without that run,
+    /// whose file is removed so that the next start builds the index anew. Any other failure is final
+    /// ([`IndexError::is_fatal`]): every later step and capture answers it, and the server must end.
     pub fn step(&self) -> Result<bool, IndexError> {
         self.worker.lock().latched(|worker| self.work(worker))
     }
@@ -105,6 +107,12 @@ impl Index {
 
     fn work(&self, worker: &mut Worker) -> Result<bool, IndexError> {
         self.drop_forgotten(worker);
+        if let Some(number) = self.newly_condemned(worker) {
+            self.remove_file(number)?;
+            self.directory.sync()?;
+            worker.condemned.insert(number);
+            return Ok(true);
+        }
         if let Some(number) = worker.files.removable() {
             self.remove_file(number)?;
             worker.files.removed(number);
@@ -150,6 +158,13 @@ impl Index {
         for run in tables.runs.extract_if(.., |run| is_forgotten(run, tables.floor)) {
             worker.files.retire(run.number());
         }
+    }
+
+    fn newly_condemned(&self, worker: &Worker) -> Option<u64> {
+        let tables = self.tables.read();
+        let condemned = tables.runs.iter().filter(|run| run.is_condemned());
+        let mut numbers = condemned.map(|run| run.number());
+        numbers.find(|number| !worker.condemned.contains(number))
     }
 
     fn remove_file(&self, number: u64) -> Result<(), DiskError> {
@@ -213,9 +228,8 @@ impl Index {
                 self.give_up(worker, merge.number());
                 return Err(error.into());
             }
-            Err(MergeError::Input { run, error }) => {
-                // What counts is why: if it cannot be removed either, the next start meets it again.
-                let _ = self.remove_file(run);
+            Err(MergeError::Input(error)) => {
+                self.give_up(worker, merge.number());
                 return Err(error);
             }
         }
@@ -226,8 +240,8 @@ impl Index {
     fn begin_merge(&self, worker: &mut Worker) {
         let (free, floor) = {
             let tables = self.tables.read();
-            let is_free =
-                |run: &&Arc<Run>| !worker.merges.iter().any(|merge| merge.reads(run.number()));
+            let is_read = |run: &Run| worker.merges.iter().any(|merge| merge.reads(run.number()));
+            let is_free = |run: &&Arc<Run>| !run.is_condemned() && !is_read(run);
             (tables.runs.iter().filter(is_free).cloned().collect(), tables.floor)
         };
         let Some(plan) = Plan::over(free, floor, self.limits.tier_0_entries) else { return };

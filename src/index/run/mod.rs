@@ -7,6 +7,9 @@
 //!
 //! Only pages of entries are read by a call, and counted. A filter block and a few fences are copied
 //! out of the page cache; both were checked against their crcs when the run was opened.
+//!
+//! A run is *condemned* by whoever finds that it cannot be read whole. It goes on answering for what is whole,
+//! is merged no more, and loses its file's name: so the next start finds it missing and builds anew.
 
 mod cursor;
 mod fence;
@@ -17,7 +20,7 @@ mod stream;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use timerlog::disk::{Directory, DiskError, File, Mapping};
 
@@ -54,6 +57,7 @@ pub(super) struct Run {
     header: Header,
     layout: Layout,
     page_reads: Arc<AtomicU64>,
+    is_condemned: AtomicBool,
 }
 
 impl Run {
@@ -92,7 +96,8 @@ impl Run {
         page_reads: Arc<AtomicU64>,
     ) -> Result<Self, DiskError> {
         let mapping = file.map()?;
-        Ok(Self { file, mapping, header, layout: Layout::of(header.capacity), page_reads })
+        let (layout, is_condemned) = (Layout::of(header.capacity), AtomicBool::new(false));
+        Ok(Self { file, mapping, header, layout, page_reads, is_condemned })
     }
 
     fn check(&self, part: &'static str, at: u64, length: u64, got: u32) -> Result<(), IndexError> {
@@ -168,8 +173,18 @@ impl Run {
     fn whole_page(&self, bytes: Box<[u8; PAGE_LENGTH]>, number: u64) -> Result<Page, IndexError> {
         let before = number * PAGE_ENTRIES as u64;
         let left = usize::try_from(self.header.entries - before).unwrap_or(usize::MAX);
-        Page::read(bytes, self.header.number, number, left.min(PAGE_ENTRIES))
-            .map_err(|damage| self.damaged(damage))
+        Page::read(bytes, self.header.number, number, left.min(PAGE_ENTRIES)).map_err(|damage| {
+            self.condemn();
+            self.damaged(damage)
+        })
+    }
+
+    pub(super) fn condemn(&self) {
+        self.is_condemned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_condemned(&self) -> bool {
+        self.is_condemned.load(Ordering::Relaxed)
     }
 
     fn damaged(&self, damage: Damage) -> IndexError {
