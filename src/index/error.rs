@@ -3,10 +3,12 @@
 use timerlog::disk::{DiskError, Operation};
 
 /// What is wrong with a file or a manifest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     #[error("it is missing")]
     Missing,
+    #[error("it cannot be read: {cause}")]
+    Unreadable { cause: String },
     #[error("it has {got} bytes where {expected} belong")]
     Length { got: u64, expected: u64 },
     #[error("it does not begin as what it should be")]
@@ -40,8 +42,19 @@ impl IndexError {
         Self::Damaged { file: file.into(), damage }
     }
 
-    /// Whether the server must end: after a write or a sync that failed nobody knows what the disk has. A full
-    /// disk is not meant, nor a page that cannot be read: that concerns the keys of that page.
+    /// At a start a bad sector is damage as any other: the file is of no use, and can be built again.
+    pub(super) fn or_unreadable(self) -> Self {
+        match self {
+            Self::Disk(error) if error.operation == Operation::Read => {
+                let cause = error.cause.to_string();
+                Self::damaged(error.path, Damage::Unreadable { cause })
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the server must end: after a write or a sync that failed nobody knows what the disk has.
+    /// A full disk is not meant, nor a page that cannot be read: that concerns the keys of that page.
     pub fn is_fatal(&self) -> bool {
         match self {
             Self::Disk(error) => !self.is_full() && error.operation != Operation::Read,
@@ -49,8 +62,8 @@ impl IndexError {
         }
     }
 
-    /// The disk has no room for a file: nothing was lost, and the same work may be tried again. A sync that
-    /// fails is not meant, whatever the reason: nobody knows what it left.
+    /// The disk has no room for a file: nothing was lost, and the same work may be tried again. A sync
+    /// that fails is not meant, whatever the reason: nobody knows what it left.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Disk(error) => {

@@ -183,7 +183,8 @@ impl Index {
         let page_reads = Arc::default();
         let mut runs = Vec::with_capacity(manifest.runs.len());
         for &listed in &manifest.runs {
-            runs.push(Arc::new(Run::open(&*directory, listed, Arc::clone(&page_reads))?));
+            let run = Run::open(&*directory, listed, Arc::clone(&page_reads));
+            runs.push(Arc::new(run.map_err(IndexError::or_unreadable)?));
         }
         let listed: BTreeSet<_> = manifest.runs.iter().map(|run| run.number).collect();
         remove_all_but(&*directory, &listed)?;

@@ -7,8 +7,8 @@
 
 use crate::index::entry::{Entry, KeyHash};
 
-/// How many of the `pages` fences are before `bound`, where `fence` reads one: so that the page of this number
-/// has the first entry that is not.
+/// How many of the `pages` fences are before `bound`, where `fence` reads one. The page of that number has
+/// the first entry that is not.
 pub(super) fn count_before<E>(
     pages: u64,
     bound: Entry,

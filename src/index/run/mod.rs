@@ -8,8 +8,9 @@
 //! Only pages of entries are read by a call, and counted. A filter block and a few fences are copied
 //! out of the page cache; both were checked against their crcs when the run was opened.
 //!
-//! A run is *condemned* by whoever finds that it cannot be read whole. It goes on answering for what is whole,
-//! is merged no more, and loses its file's name: so the next start finds it missing and builds anew.
+//! A run is *condemned* by whoever finds that it cannot be read whole. It goes on answering for what is
+//! whole, is merged no more, and loses its file's name: so the next start finds it missing and builds
+//! the index anew.
 
 mod cursor;
 mod fence;

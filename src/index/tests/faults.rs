@@ -12,8 +12,8 @@ fn has_all(index: &Index, numbers: std::ops::Range<u64>) -> bool {
     numbers.into_iter().all(|n| index.newest(key(n)).unwrap() == Some(at(n)))
 }
 
-/// The disk has no room for a run: the table stays in memory, the producers are refused, and when there is room
-/// again all goes on as if nothing had been.
+/// The disk has no room for a run: the table stays in memory, the producers are refused, and when there
+/// is room again all goes on as if nothing had been.
 #[test]
 fn a_full_disk_costs_time_and_nothing_else() {
     let disk = SimDisk::new(1);
@@ -67,8 +67,8 @@ fn a_disk_that_fills_while_a_file_is_written_is_no_different() {
     }
 }
 
-/// After a failed sync nobody knows what the disk has. The index says so for ever, and no checkpoint lists what
-/// it wrote then.
+/// After a failed sync nobody knows what the disk has. The index says so for ever, and no checkpoint
+/// lists what it wrote then.
 #[test]
 fn after_a_failed_sync_nothing_is_written_or_captured_any_more() {
     let full = ErrorKind::StorageFull;
@@ -176,8 +176,8 @@ fn a_page_that_cannot_be_read_is_an_error_of_its_keys_only() {
     assert!((0..10).any(|n| matches!(index.newest(key(n)), Err(IndexError::Disk(_)))));
 }
 
-/// Cuts the power at each change of a life with runs, merges, removals and two checkpoints; every time the last
-/// checkpoint written is good.
+/// Cuts the power at each change of a life with runs, merges, removals and checkpoints; every time the
+/// last checkpoint written is good.
 #[test]
 fn the_power_may_go_at_any_line() {
     let life = |disk: &SimDisk| -> (Option<Vec<u8>>, u64) {

@@ -1,9 +1,9 @@
 //! Any sequence of calls and crashes, against a plain set.
 //!
-//! The model is the caller: it has a log, of which a crash takes what was not flushed, and a checkpoint, which
-//! is a manifest and how much of the log was inserted before it. What it demands: at every moment each key has
-//! exactly the offsets that the log says, newest first, none of them lost, none of them from what the log
-//! lost.
+//! The model is the caller: it has a log, of which a crash takes what was not flushed, and a checkpoint,
+//! which is a manifest and how much of the log was inserted before it. What it demands: at every moment
+//! each key has exactly the offsets that the log says, newest first, none of them lost, none of them from
+//! what the log lost.
 
 use proptest::prelude::*;
 
