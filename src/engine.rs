@@ -12,6 +12,7 @@ use timerlog::disk::Directory;
 use crate::clock::{Clock, Now};
 use crate::commitlog::Damage;
 use crate::consumer::{Consumers, ExpiryStage};
+use crate::index::IndexStage;
 use crate::stage::{Stage, Stages};
 use crate::store::checkpoint::{CheckpointStage, Checkpointed, Participant};
 use crate::store::dispatch::DispatchStage;
@@ -89,6 +90,7 @@ impl Engine {
             Box::new(DispatchStage::new(Arc::clone(&store))),
         ];
         stages.extend(timer.stages.0);
+        stages.push(Box::new(IndexStage::new(Arc::clone(store.index()))));
         stages.push(Box::new(ExpiryStage::new(Arc::clone(&consumers))));
         stages.push(Box::new(CheckpointStage::new(
             Arc::clone(&store),

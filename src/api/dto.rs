@@ -51,6 +51,41 @@ pub(super) struct Put<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+pub(super) struct PutTimer<'a> {
+    pub(super) message_id: &'a str,
+    pub(super) topic: &'a str,
+    pub(super) key: &'a str,
+    pub(super) state: &'static str,
+    pub(super) deliver_at: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) replaced: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rescheduled<'a> {
+    pub(super) message_id: &'a str,
+    pub(super) deliver_at: Time,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Delivered<'a> {
+    pub(super) message_id: &'a str,
+    pub(super) state: &'static str,
+    pub(super) fired_at: Time,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page<T> {
+    pub(super) items: Vec<T>,
+    pub(super) next_cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Cancelled<'a> {
     pub(super) message_id: &'a str,
     pub(super) state: &'static str,
@@ -64,6 +99,8 @@ pub(super) struct View<'a> {
     state: &'static str,
     #[serde(flatten)]
     attributes: AttributesOut<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timer_key: Option<&'a str>,
     born_at: Time,
     deliver_at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +116,7 @@ impl<'a> From<&'a MessageView> for View<'a> {
             topic: &view.topic,
             state: state(view.state),
             attributes: (&view.attributes).into(),
+            timer_key: view.timer_key.as_deref(),
             born_at: Time(view.born_at),
             deliver_at: Time(view.deliver_at),
             fired_at: view.fired_at.map(Time),

@@ -3,7 +3,11 @@
 
 use super::problem::{Code, Problem};
 use crate::message::NameError;
-use crate::service::{CancelError, ExtendError, LookupError, PutError, ReceiveError, Unavailable};
+use crate::producer::Refusal;
+use crate::service::{
+    ChangeError, ExtendError, LookupError, PutError, ReceiveError, SearchError, TimerError,
+    TopicError, Unavailable,
+};
 
 impl From<Unavailable> for Problem {
     fn from(error: Unavailable) -> Self {
@@ -21,8 +25,10 @@ impl From<PutError> for Problem {
     fn from(error: PutError) -> Self {
         let code = match error {
             PutError::Unavailable(error) => return error.into(),
-            PutError::TooFarAhead => Code::InvalidDeliveryTime,
+            PutError::Refused { refusal, .. } => return refusal.into(),
             PutError::TopicNotFound { .. } => Code::TopicNotFound,
+            PutError::KeyReused => Code::IdempotencyKeyReused,
+            PutError::TooLarge => Code::BatchTooLarge,
         };
         Self::new(code, error.to_string())
     }
@@ -39,12 +45,61 @@ impl From<LookupError> for Problem {
     }
 }
 
-impl From<CancelError> for Problem {
-    fn from(error: CancelError) -> Self {
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal {
+            Refusal::Malformed => Code::InvalidRequest,
+            Refusal::TooFarAhead => Code::InvalidDeliveryTime,
+            Refusal::TypeMismatch => Code::TopicTypeMismatch,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
         let code = match error {
-            CancelError::Unavailable(error) => return error.into(),
-            CancelError::NotFound => Code::MessageNotFound,
-            CancelError::AlreadyDelivered => Code::AlreadyDelivered,
+            ChangeError::Unavailable(error) => return error.into(),
+            ChangeError::NotFound => Code::MessageNotFound,
+            ChangeError::AlreadyDelivered => Code::AlreadyDelivered,
+            ChangeError::AlreadyCancelled => Code::AlreadyCancelled,
+            ChangeError::TooFarAhead => Code::InvalidDeliveryTime,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<SearchError> for Problem {
+    fn from(error: SearchError) -> Self {
+        let code = match error {
+            SearchError::Unavailable(error) => return error.into(),
+            SearchError::TopicNotFound { .. } => Code::TopicNotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<TimerError> for Problem {
+    fn from(error: TimerError) -> Self {
+        let code = match error {
+            TimerError::Unavailable(error) => return error.into(),
+            TimerError::Put(error) => return error.into(),
+            TimerError::Exists => Code::TimerExists,
+            TimerError::NotFound => Code::TimerNotFound,
+            TimerError::AlreadyDelivered => Code::AlreadyDelivered,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<TopicError> for Problem {
+    fn from(error: TopicError) -> Self {
+        let code = match error {
+            TopicError::Unavailable(error) => return error.into(),
+            TopicError::NotFound { .. } => Code::TopicNotFound,
+            TopicError::TypeFixed { .. } => Code::TopicTypeFixed,
+            TopicError::QueuesFixed { .. } => Code::QueuesFixed,
+            TopicError::NotEmpty { .. } => Code::TopicNotEmpty,
         };
         Self::new(code, error.to_string())
     }

@@ -21,6 +21,18 @@ pub(super) const MAX_RECEIVE: usize = 256;
 pub(super) const MAX_WAIT_MS: u64 = 30_000;
 /// Most receipt handles of one ack.
 pub(super) const MAX_HANDLES: usize = 1000;
+/// Most items of one page of a list, and how many there are unless it is said.
+pub(super) const MAX_PAGE: usize = 1000;
+pub(super) const DEFAULT_PAGE: usize = 100;
+/// Most messages of one batch.
+pub(super) const MAX_BATCH: usize = 1000;
+/// Most bytes of bodies in one batch, as they are stored, and in one that is atomic.
+pub(super) const MAX_BATCH_BYTES: usize = 6 * 1024 * 1024;
+pub(super) const MAX_ATOMIC_BYTES: usize = 4 * 1024 * 1024;
+/// The longest idempotency key, in bytes.
+pub(super) const MAX_IDEMPOTENCY_KEY: usize = 255;
+/// Most queues of a topic.
+pub(super) const MAX_QUEUES: u16 = 1024;
 /// Most bytes of a request that carries no message.
 pub(super) const MAX_CONTROL_BYTES: usize = 1024 * 1024;
 /// What a JSON put may carry besides its body: names, keys, properties.
@@ -45,6 +57,11 @@ impl Limits {
         self.body_bytes.saturating_mul(3).saturating_add(ENVELOPE_BYTES)
     }
 
+    /// Most bytes of a batch on the wire, by the same reckoning.
+    pub(super) const fn batch_request_bytes(&self) -> usize {
+        MAX_BATCH_BYTES * 3 + 2 * ENVELOPE_BYTES
+    }
+
     pub(super) fn written(&self) -> impl Serialize + use<> {
         Written {
             body_bytes: self.body_bytes,
@@ -65,6 +82,12 @@ impl Limits {
             receive_messages: MAX_RECEIVE,
             receive_wait_ms: MAX_WAIT_MS,
             receipt_handles: MAX_HANDLES,
+            page_items: MAX_PAGE,
+            batch_messages: MAX_BATCH,
+            batch_bytes: MAX_BATCH_BYTES,
+            atomic_batch_bytes: MAX_ATOMIC_BYTES,
+            idempotency_key_bytes: MAX_IDEMPOTENCY_KEY,
+            topic_queues: MAX_QUEUES,
         }
     }
 }
@@ -90,4 +113,10 @@ struct Written {
     receive_messages: usize,
     receive_wait_ms: u64,
     receipt_handles: usize,
+    page_items: usize,
+    batch_messages: usize,
+    batch_bytes: usize,
+    atomic_batch_bytes: usize,
+    idempotency_key_bytes: usize,
+    topic_queues: u16,
 }

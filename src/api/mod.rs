@@ -1,7 +1,7 @@
 //! The HTTP door: it reads requests, asks the service, writes answers, and decides nothing else.
 //!
 //! ```text
-//!   TcpStream ─> head ─> hyper ─> router ─> messages, groups, operating ─> Service
+//!   TcpStream ─> head ─> hyper ─> router ─> messages, groups, ... ─> Service
 //!              (framing)  (server)           │          │
 //!                                  body, json_put,   dto, problem
 //!                                  raw_put, moment
@@ -17,22 +17,29 @@
 //! - No layers between router and handler: the way of a put is short, and each handler counts its
 //!   own answer by [`Api::answer`].
 
+mod batch;
 mod body;
+mod changes;
 mod dto;
 mod error;
 mod fields;
 mod groups;
 mod head;
+mod idempotency;
+mod incoming;
 mod json_put;
 mod limits;
 mod linger;
 mod messages;
 mod moment;
 mod operating;
+mod page;
 mod problem;
 mod query;
 mod raw_put;
 mod server;
+mod timers;
+mod topics;
 mod trace;
 
 use std::sync::{Arc, OnceLock};
@@ -114,8 +121,19 @@ impl Api {
     /// Everything the server answers to.
     pub(crate) fn router(self) -> Router {
         Router::new()
-            .route("/v1/topics/{topic}/messages", post(messages::put))
-            .route("/v1/messages/{id}", get(messages::show).delete(messages::cancel))
+            .route("/v1/topics", get(topics::list))
+            .route("/v1/topics/{topic}", get(topics::show).put(topics::set).delete(topics::delete))
+            .route("/v1/topics/{topic}/messages", post(messages::put).get(messages::search))
+            .route("/v1/topics/{topic}/messages/batch", post(batch::put))
+            .route(
+                "/v1/topics/{topic}/timers/{key}",
+                get(timers::show).put(timers::put).delete(timers::cancel),
+            )
+            .route(
+                "/v1/messages/{id}",
+                get(messages::show).patch(changes::reschedule).delete(changes::cancel),
+            )
+            .route("/v1/messages/{id}/deliver", post(changes::fire))
             .route("/v1/groups/{group}/receive", post(groups::receive))
             .route("/v1/groups/{group}/ack", post(groups::ack))
             .route("/v1/groups/{group}/extend", post(groups::extend))
@@ -132,6 +150,16 @@ impl Api {
 
 /// A piece of the path, decoded; it may turn out not to be UTF-8.
 type Segment = Result<Path<String>, PathRejection>;
+
+/// Two pieces of the path.
+type Segments = Result<Path<(String, String)>, PathRejection>;
+
+fn segments(segments: Segments) -> Result<(String, String), Problem> {
+    match segments {
+        Ok(Path(both)) => Ok(both),
+        Err(rejection) => Err(Problem::invalid(rejection.body_text())),
+    }
+}
 
 fn segment(segment: Segment) -> Result<String, Problem> {
     match segment {

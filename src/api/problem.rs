@@ -18,7 +18,15 @@ pub(super) enum Code {
     MethodNotAllowed,
     TopicNotFound,
     MessageNotFound,
+    TimerNotFound,
     AlreadyDelivered,
+    AlreadyCancelled,
+    TopicTypeMismatch,
+    TopicTypeFixed,
+    QueuesFixed,
+    TopicNotEmpty,
+    TimerExists,
+    IdempotencyKeyReused,
     InvalidReceiptHandle,
     RequestTimeout,
     BodyTooLarge,
@@ -64,6 +72,38 @@ impl Code {
             Self::MessageNotFound => {
                 (StatusCode::NOT_FOUND, "MESSAGE_NOT_FOUND", "There is no such message")
             }
+            Self::TimerNotFound => {
+                (StatusCode::NOT_FOUND, "TIMER_NOT_FOUND", "No timer was put under this key")
+            }
+            Self::AlreadyCancelled => {
+                (StatusCode::CONFLICT, "ALREADY_CANCELLED", "The message was already cancelled")
+            }
+            Self::TopicTypeMismatch => (
+                StatusCode::CONFLICT,
+                "TOPIC_TYPE_MISMATCH",
+                "The topic's type does not take such a message",
+            ),
+            Self::TopicTypeFixed => {
+                (StatusCode::CONFLICT, "TOPIC_TYPE_FIXED", "A topic's type cannot be changed")
+            }
+            Self::QueuesFixed => (
+                StatusCode::CONFLICT,
+                "QUEUES_FIXED",
+                "Queues can only be added, and to a FIFO topic none",
+            ),
+            Self::TopicNotEmpty => {
+                (StatusCode::CONFLICT, "TOPIC_NOT_EMPTY", "The topic is not empty")
+            }
+            Self::TimerExists => (
+                StatusCode::PRECONDITION_FAILED,
+                "TIMER_EXISTS",
+                "A timer waits under this key already",
+            ),
+            Self::IdempotencyKeyReused => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "IDEMPOTENCY_KEY_REUSED",
+                "The idempotency key was used for another request",
+            ),
             Self::AlreadyDelivered => {
                 (StatusCode::CONFLICT, "ALREADY_DELIVERED", "The message was already delivered")
             }
@@ -159,6 +199,32 @@ impl Problem {
         self
     }
 
+    /// The same, of a part of a larger request that begins at `prefix`.
+    #[must_use]
+    pub(super) fn within(mut self, prefix: &str) -> Self {
+        if self.errors.is_empty() {
+            return self.at(prefix);
+        }
+        for error in &mut self.errors {
+            let pointer = error.pointer.trim_start_matches('#');
+            error.pointer = format!("#{prefix}{pointer}");
+        }
+        self
+    }
+
+    /// As it stands in JSON.
+    pub(super) fn written(&self) -> Written<'_> {
+        let Facts { status, code, title } = self.code.facts();
+        Written {
+            r#type: format!("urn:horolog:problem:{code}"),
+            title,
+            status: status.as_u16(),
+            detail: &self.detail,
+            code,
+            errors: &self.errors,
+        }
+    }
+
     #[must_use]
     pub(super) fn closing(mut self) -> Self {
         self.afterwards = Afterwards::Close;
@@ -166,8 +232,9 @@ impl Problem {
     }
 }
 
-#[derive(Serialize)]
-struct Written<'a> {
+/// A problem as JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct Written<'a> {
     r#type: String,
     title: &'static str,
     status: u16,
@@ -179,16 +246,9 @@ struct Written<'a> {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Facts { status, code, title } = self.code.facts();
-        let written = Written {
-            r#type: format!("urn:horolog:problem:{code}"),
-            title,
-            status: status.as_u16(),
-            detail: &self.detail,
-            code,
-            errors: &self.errors,
-        };
-        let json = serde_json::to_vec(&written).expect("strings and numbers are always JSON");
+        let status = self.code.facts().status;
+        let json =
+            serde_json::to_vec(&self.written()).expect("strings and numbers are always JSON");
         let mut response = Response::new(Body::from(json));
         *response.status_mut() = status;
         let headers = response.headers_mut();

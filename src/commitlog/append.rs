@@ -37,6 +37,9 @@ pub enum AppendError {
     /// The flush is behind: too many bytes wait for it.
     #[error("{waiting} bytes already wait for the disk")]
     Overloaded { waiting: u64 },
+    /// The index is behind: too many of its entries wait for the disk.
+    #[error("the index is behind: too many of its entries wait for the disk")]
+    IndexBehind,
     /// No room for another segment.
     #[error("the disk has no room for another log segment")]
     StorageFull,

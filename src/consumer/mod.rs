@@ -19,6 +19,7 @@ mod expiry;
 mod lease;
 pub mod long_poll;
 mod receive;
+mod unacked;
 
 pub use ack::{AckError, AckOutcome, Extended};
 pub use expiry::ExpiryStage;

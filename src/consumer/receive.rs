@@ -13,10 +13,8 @@ use crate::commitlog::{AppendError, ReadError};
 use crate::consumequeue::{QueueError, Unit};
 use crate::message::Attributes;
 use crate::message::id::Handle;
-use crate::message::record::{
-    Ack, Acked, DamageReason, Message, Placement, Quarantine, Record, RecordError,
-};
-use crate::store::{Group, Topic};
+use crate::message::record::{Ack, Acked, DamageReason, Quarantine, RecordError};
+use crate::store::{Caused, Group, Read, Topic};
 
 /// Bodies in one answer, in bytes: with the last one it may be more, by less than a body. What does
 /// not fit stays where it is, for the next receive.
@@ -237,14 +235,10 @@ impl Consumers {
         if unit.is_hole() {
             return Ok(Body::Hole);
         }
-        let record = match self.store.log().reader().record(unit.offset, Some(unit.length), bytes) {
-            Ok(record) => record,
+        let caused = match self.store.caused(unit.offset, unit.length, Read::Whole, bytes) {
+            Ok(caused) => caused,
             Err(ReadError::Record { cause, .. }) => return Ok(Body::Damaged(cause)),
             Err(error) => return Err(error.into()),
-        };
-        let message = match Message::decode(&record) {
-            Ok(message) => message,
-            Err(error) => return Ok(Body::Damaged(error)),
         };
         let handle = Handle {
             group_id: group.id,
@@ -257,23 +251,23 @@ impl Consumers {
             epoch: group.epoch,
         };
         let receipt_handle = self.store.ids().write_handle(&handle);
-        Ok(Body::Whole(Box::new(self.compose(record, message, unit, &handle, receipt_handle))))
+        Ok(Body::Whole(Box::new(self.compose(caused, unit, &handle, receipt_handle))))
     }
 
     fn compose(
         &self,
-        record: Record<'_>,
-        message: Message,
+        caused: Caused<'_>,
         unit: Unit,
         handle: &Handle,
         receipt_handle: String,
     ) -> Received {
-        let (deliver_at, fired_at) = match message.placement {
-            Placement::Ready { .. } => (message.born_at, None),
-            Placement::Timed { deadline } => (deadline, Some(unit.time)),
+        let Caused { offset, record, message, deadline } = caused;
+        let (deliver_at, fired_at) = match deadline {
+            None => (message.born_at, None),
+            Some(deadline) => (deadline, Some(unit.time)),
         };
         Received {
-            message_id: self.store.ids().message_id(unit.offset, message.nonce),
+            message_id: self.store.ids().message_id(offset, message.nonce),
             topic: message.topic,
             queue: handle.queue,
             queue_offset: handle.queue_offset,

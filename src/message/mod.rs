@@ -5,8 +5,10 @@ mod name;
 pub mod offset;
 pub mod record;
 pub mod timer_tag;
+mod topic;
 
 pub use name::{GroupName, MAX_NAME_LENGTH, NameError, TopicName};
+pub use topic::{TopicSettings, TopicType};
 
 use bytes::Bytes;
 

@@ -11,6 +11,17 @@ pub enum Route {
     PutMessage,
     GetMessage,
     CancelMessage,
+    PutBatch,
+    SearchMessages,
+    RescheduleMessage,
+    DeliverMessage,
+    PutTimer,
+    GetTimer,
+    CancelTimer,
+    ListTopics,
+    GetTopic,
+    SetTopic,
+    DeleteTopic,
     Receive,
     Ack,
     Extend,
@@ -24,10 +35,21 @@ pub enum Route {
 }
 
 impl Route {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 23] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
+        Self::PutBatch,
+        Self::SearchMessages,
+        Self::RescheduleMessage,
+        Self::DeliverMessage,
+        Self::PutTimer,
+        Self::GetTimer,
+        Self::CancelTimer,
+        Self::ListTopics,
+        Self::GetTopic,
+        Self::SetTopic,
+        Self::DeleteTopic,
         Self::Receive,
         Self::Ack,
         Self::Extend,
@@ -44,6 +66,17 @@ impl Route {
             Self::PutMessage => "put_message",
             Self::GetMessage => "get_message",
             Self::CancelMessage => "cancel_message",
+            Self::PutBatch => "put_batch",
+            Self::SearchMessages => "search_messages",
+            Self::RescheduleMessage => "reschedule_message",
+            Self::DeliverMessage => "deliver_message",
+            Self::PutTimer => "put_timer",
+            Self::GetTimer => "get_timer",
+            Self::CancelTimer => "cancel_timer",
+            Self::ListTopics => "list_topics",
+            Self::GetTopic => "get_topic",
+            Self::SetTopic => "set_topic",
+            Self::DeleteTopic => "delete_topic",
             Self::Receive => "receive",
             Self::Ack => "ack",
             Self::Extend => "extend",
@@ -58,7 +91,7 @@ impl Route {
 }
 
 /// The codes that are counted each for themselves; the last one stands for all others.
-const CODES: [(u16, &str); 14] = [
+const CODES: [(u16, &str); 16] = [
     (200, "200"),
     (201, "201"),
     (204, "204"),
@@ -67,7 +100,9 @@ const CODES: [(u16, &str); 14] = [
     (405, "405"),
     (408, "408"),
     (409, "409"),
+    (412, "412"),
     (413, "413"),
+    (422, "422"),
     (429, "429"),
     (500, "500"),
     (503, "503"),

@@ -1,11 +1,10 @@
 //! Cancel: a message that waits will never be delivered, or the caller is told why not.
 
-use super::{Decided, Found};
+use super::lookup::{Found, Live};
+use super::{ChangeError, Decided, Settled, settle};
 use crate::clock::Timestamp;
-use crate::commitlog::settled::SettledError;
-use crate::commitlog::{AppendError, Outcome, SettleError};
-use crate::message::record::{Cancel, Placement};
-use crate::message::timer_tag::TimerTag;
+use crate::commitlog::Outcome;
+use crate::message::record::Cancel;
 use crate::store::Store;
 
 /// The answer to a cancel: final, whichever it is.
@@ -22,44 +21,40 @@ pub enum Cancelled {
     Before,
 }
 
-/// Why nothing was decided.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum CancelError {
-    #[error(transparent)]
-    Append(#[from] AppendError),
-    #[error(transparent)]
-    Settled(#[from] SettledError),
-}
-
 /// Cancels the message that was found.
 ///
 /// # Errors
 ///
-/// [`CancelError`]; nothing was changed then.
+/// [`ChangeError`]; nothing was changed then.
 pub fn cancel(
     store: &Store,
     found: &Found,
     now: Timestamp,
-) -> Result<Decided<CancelAnswer>, CancelError> {
-    let Placement::Timed { deadline } = found.message.placement else {
-        let receipt = store.log().latest_receipt();
-        return Ok(Decided { answer: CancelAnswer::AlreadyDelivered, receipt });
-    };
-    let message = &found.message;
-    let tag = TimerTag::message(message.topic_id, message.queue, message.tag_hash).0;
-    let record = Cancel { cause: found.offset, deadline, tag, at: now }.encode();
-    let mut turn = store.log().turn(record.len())?;
-    let answer = match turn.settle(found.offset, Outcome::Withdrawn) {
-        Ok(()) => {
-            turn.append(record);
-            CancelAnswer::Cancelled(Cancelled::First)
+) -> Result<Decided<CancelAnswer>, ChangeError> {
+    let topic = found.topic(store).ok_or(ChangeError::Unknown)?;
+    loop {
+        let Some(Live { cause, deadline, .. }) = found.live(store)? else {
+            let receipt = store.log().latest_receipt();
+            return Ok(Decided { answer: CancelAnswer::AlreadyDelivered, receipt });
+        };
+        let record = Cancel { cause, deadline, tag: found.timer_tag(), at: now }.encode();
+        let mut turn = store.log().turn(record.len())?;
+        if topic.is_deleted() {
+            return Err(ChangeError::Unknown);
         }
-        Err(SettleError::Before(Outcome::Delivered)) => CancelAnswer::AlreadyDelivered,
-        Err(SettleError::Before(Outcome::Withdrawn | Outcome::Superseded | Outcome::Dropped)) => {
-            CancelAnswer::Cancelled(Cancelled::Before)
-        }
-        Err(SettleError::Disk(error)) => return Err(error.into()),
-    };
-    let receipt = turn.receipt();
-    Ok(Decided { answer, receipt })
+        let answer = match settle(&mut turn, cause, Outcome::Withdrawn)? {
+            Settled::Now => {
+                topic.appended(turn.append(record));
+                CancelAnswer::Cancelled(Cancelled::First)
+            }
+            Settled::Before(Outcome::Delivered) => CancelAnswer::AlreadyDelivered,
+            Settled::Before(Outcome::Withdrawn | Outcome::Dropped) => {
+                CancelAnswer::Cancelled(Cancelled::Before)
+            }
+            // Moved since it was looked up.
+            Settled::Before(Outcome::Superseded) => continue,
+        };
+        let receipt = turn.receipt();
+        return Ok(Decided { answer, receipt });
+    }
 }

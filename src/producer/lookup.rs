@@ -1,14 +1,19 @@
-//! Look-up: from an id to its message, in one read.
+//! Look-up: from an id to its message, in one read; and to what gives it its moment, in one more when it
+//! was moved.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::LookError;
+use super::look::head;
 use crate::clock::Timestamp;
-use crate::commitlog::settled::SettledError;
 use crate::commitlog::{Outcome, ReadError, Receipt};
 use crate::message::State;
 use crate::message::id::ClaimedId;
 use crate::message::offset::Offset;
-use crate::message::record::{Kind, Message, Placement, RecordError};
+use crate::message::record::{Delivery, Kind, Message, Placement, Record, RecordError, Reschedule};
+use crate::message::timer_tag::TimerTag;
 use crate::store::{Store, StoreError, Topic};
 
 /// How many units before the likely ones are looked at for the firing of a message: about 10 ms of search.
@@ -56,8 +61,10 @@ pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
     if !store.ids().confirms(&claimed, message.nonce) {
         return Err(NotFound::Unknown);
     }
-    let length = u32::try_from(record.header.length()).map_err(|_| NotFound::Unknown)?;
-    Ok(Found { offset: claimed.offset, length, message })
+    if !is_kept(store, &message) {
+        return Err(NotFound::Unknown);
+    }
+    Ok(Found::of(claimed.offset, &record, message))
 }
 
 /// Why a message's body cannot be given out.
@@ -87,57 +94,191 @@ pub fn body(store: &Store, found: &Found) -> Result<Bytes, BodyError> {
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub state: State,
+    /// When it is to be readable, or was put.
+    pub deliver_at: Timestamp,
+    /// What gave it its moment.
+    pub cause: Offset,
     pub receipt: Option<Receipt>,
 }
 
+/// What gives a message its moment now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    pub cause: Offset,
+    /// The cause's unpadded length.
+    pub length: u32,
+    pub deadline: Timestamp,
+    /// How it was settled, if it was.
+    pub outcome: Option<Outcome>,
+}
+
+fn is_kept(store: &Store, message: &Message) -> bool {
+    store.topic_by_id(message.topic_id).is_some_and(|topic| !topic.is_deleted())
+}
+
 impl Found {
-    /// When it is to be readable, or was put.
-    pub fn deliver_at(&self) -> Timestamp {
-        match self.message.placement {
-            Placement::Timed { deadline } => deadline,
-            Placement::Ready { .. } => self.message.born_at,
+    pub(super) fn of(offset: Offset, record: &Record<'_>, message: Message) -> Self {
+        let length = record.header.length();
+        let length = u32::try_from(length).expect("a record is shorter than its group of 8 MiB");
+        Self { offset, length, message }
+    }
+
+    /// The message's id.
+    pub fn id(&self, store: &Store) -> String {
+        store.ids().message_id(self.offset, self.message.nonce)
+    }
+
+    /// Whether it is found by `key`: one of its own, or that of its timer.
+    pub fn has_key(&self, key: &str) -> bool {
+        let timer = self.message.timer.as_ref().is_some_and(|timer| timer.key == key);
+        timer || self.message.attributes.keys.iter().any(|own| own == key)
+    }
+
+    /// The message's topic; `None` when that was deleted.
+    pub fn topic(&self, store: &Store) -> Option<Arc<Topic>> {
+        store.topic_by_id(self.message.topic_id).filter(|topic| !topic.is_deleted())
+    }
+
+    /// What its entries in the wheel are tagged with.
+    pub(super) fn timer_tag(&self) -> u64 {
+        let message = &self.message;
+        TimerTag::message(message.topic_id, message.queue, message.tag_hash).0
+    }
+
+    /// What gives the message its moment: its own record, or its last reschedule. It may be settled by
+    /// another one before it is used: a turn tells. A message that was put for now has none.
+    ///
+    /// # Errors
+    ///
+    /// [`LookError::NotWritten`] when the last reschedule cannot be read yet.
+    pub fn live(&self, store: &Store) -> Result<Option<Live>, LookError> {
+        let Placement::Timed { deadline } = self.message.placement else { return Ok(None) };
+        let settled = store.log().settled();
+        let outcome = settled.get(self.offset)?;
+        if outcome != Some(Outcome::Superseded) {
+            let (cause, length) = (self.offset, self.length);
+            return Ok(Some(Live { cause, length, deadline, outcome }));
         }
+        let mut missed = Missed::Never;
+        loop {
+            let Some((cause, moved)) = self.last_reschedule(store)? else {
+                return Err(LookError::Lost { message: self.offset.get() });
+            };
+            let outcome = settled.get(cause)?;
+            if outcome != Some(Outcome::Superseded) {
+                let (length, deadline) = (Reschedule::LENGTH, moved.deadline);
+                return Ok(Some(Live { cause, length, deadline, outcome }));
+            }
+            // A turn settles before it inserts: what it is about to insert is there when it ends.
+            if missed == Missed::At(cause) {
+                return Err(LookError::Lost { message: self.offset.get() });
+            }
+            missed = Missed::At(cause);
+            store.log().end();
+        }
+    }
+
+    fn last_reschedule(&self, store: &Store) -> Result<Option<(Offset, Reschedule)>, LookError> {
+        // The first move of all is missed in the same way.
+        for look in 0..2 {
+            if look > 0 {
+                store.log().end();
+            }
+            for offset in store.index().newest_first(store.keys().moved(self.offset), None) {
+                let offset = offset?;
+                let moved = head(store, offset, |record| match record.header.kind {
+                    Kind::Reschedule => Reschedule::decode(record).map(Some),
+                    _ => Ok(None),
+                })?;
+                if let Some(moved) = moved.filter(|moved| moved.message == self.offset) {
+                    return Ok(Some((offset, moved)));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Where the message stands now. A timed message's answer holds once its receipt is durable.
     ///
     /// # Errors
     ///
-    /// When the settled bits cannot be read.
-    pub fn standing(&self, store: &Store) -> Result<Standing, SettledError> {
-        if let Placement::Ready { .. } = self.message.placement {
-            return Ok(Standing { state: State::Ready, receipt: None });
-        }
-        let outcome = store.log().settled().get(self.offset)?;
-        let state = match outcome {
+    /// As [`Found::live`].
+    pub fn standing(&self, store: &Store) -> Result<Standing, LookError> {
+        let Some(live) = self.live(store)? else {
+            let (deliver_at, cause) = (self.message.born_at, self.offset);
+            return Ok(Standing { state: State::Ready, deliver_at, cause, receipt: None });
+        };
+        let state = match live.outcome {
             None => State::Scheduled,
             Some(Outcome::Delivered) => State::Ready,
             Some(Outcome::Withdrawn | Outcome::Superseded | Outcome::Dropped) => State::Cancelled,
         };
-        Ok(Standing { state, receipt: Some(store.log().latest_receipt()) })
+        let receipt = Some(store.log().latest_receipt());
+        Ok(Standing { state, deliver_at: live.deadline, cause: live.cause, receipt })
     }
 
-    /// When the message fired, searched in its queue; `None` when dispatch has not brought it there, or it
-    /// fired too long before its place in the order of time, under a clock that was set back.
+    /// When the message fired, as it stands: by the index for one that was asked to, else searched in its
+    /// queue; `None` when dispatch has not brought it there, or it fired too long before its place in the
+    /// order of time, under a clock that was set back.
     ///
-    /// Firing leaves no index behind. A queue's units are in the order of their firing, so the search
-    /// starts at the deadline; it ends at once but for messages that fired long after theirs.
+    /// Firing of itself leaves no index behind. A queue's units are in the order of their firing, so the
+    /// search starts at the deadline; it ends at once but for messages that fired long after theirs.
     ///
     /// # Errors
     ///
     /// When the queue cannot be read.
-    pub fn fired_at(&self, topic: &Topic) -> Result<Option<Timestamp>, StoreError> {
-        let Placement::Timed { deadline } = self.message.placement else { return Ok(None) };
+    pub fn fired_at(
+        &self,
+        store: &Store,
+        topic: &Topic,
+        standing: &Standing,
+    ) -> Result<Option<Timestamp>, FiredAtError> {
+        let Placement::Timed { .. } = self.message.placement else { return Ok(None) };
+        if let Some(at) = asked(store, standing.cause)? {
+            return Ok(Some(at));
+        }
         let Some(queue) = topic.queue(self.message.queue) else { return Ok(None) };
-        let start = queue.units.first_not_before(deadline)?;
+        let units = &queue.units;
+        let start = units.first_not_before(standing.deliver_at).map_err(StoreError::from)?;
         // A clock that was stepped back breaks the order: then some of what lies before is searched, too.
         let before = start.saturating_sub(SEARCH_BACK)..start;
-        for place in (start..queue.units.committed()).chain(before.rev()) {
-            let unit = queue.units.unit(place)?;
-            if unit.offset == self.offset {
+        for place in (start..units.committed()).chain(before.rev()) {
+            let unit = units.unit(place).map_err(StoreError::from)?;
+            if unit.offset == standing.cause {
                 return Ok(Some(unit.time));
             }
         }
         Ok(None)
     }
+}
+
+/// When the cause was asked to fire, if it was.
+fn asked(store: &Store, cause: Offset) -> Result<Option<Timestamp>, LookError> {
+    for offset in store.index().newest_first(store.keys().asked(cause), None) {
+        let mut bytes = Vec::new();
+        let record = store.log().reader().record(offset?, None, &mut bytes)?;
+        if record.header.kind == Kind::Delivery
+            && let Ok(run) = Delivery::decode(&record)
+            && run.fired.iter().any(|fired| fired.cause == cause)
+        {
+            return Ok(Some(run.fired_at));
+        }
+    }
+    Ok(None)
+}
+
+/// Why it is not known when a message fired.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FiredAtError {
+    #[error(transparent)]
+    Look(#[from] LookError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The last reschedule that was found settled by a later one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missed {
+    Never,
+    At(Offset),
 }

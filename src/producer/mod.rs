@@ -1,22 +1,73 @@
 //! Everything that enters: messages put, and changes of mind.
 //!
+//! ```text
+//!   put, batch, timer ──prepare──┐
+//!   reschedule, fire, cancel ────┼──> a turn: settle? append, index ──> Decided (answer, receipt)
+//!   look-up, search ─────────────┘        ^ moved meanwhile: look again
+//! ```
+//!
 //! Each operation is a function of the store, the request and `now`. It decides and appends in one turn
 //! and answers a [`Decided`]: the answer, and the claim on the log that must be durable before the
-//! answer is told. Nothing here waits.
+//! answer is told. Nothing here waits: where a record is needed that is not written yet, the answer is
+//! [`LookError::NotWritten`], and the caller asks again when its receipt is durable.
 
 mod cancel;
+mod idempotency;
+mod look;
 mod lookup;
 mod put;
+mod reschedule;
+mod search;
+mod timer;
 
-pub use cancel::{CancelAnswer, CancelError, Cancelled, cancel};
-pub use lookup::{BodyError, Found, NotFound, Standing, body, find};
-pub use put::{PutAnswer, PutError, PutSettings, put};
+pub use cancel::{CancelAnswer, Cancelled, cancel};
+pub use idempotency::IDEMPOTENT_FOR_MS;
+pub use look::LookError;
+pub use lookup::{BodyError, Found, Live, NotFound, Standing, body, find};
+pub use put::{
+    Atomic, Item, PutAnswer, PutError, PutSettings, PutsAnswer, Refusal, Request, put, put_all,
+};
+pub use reschedule::{Changed, FireAnswer, RescheduleAnswer, fire_now, reschedule};
+pub use search::{Page, search};
+pub use timer::{IfExists, TimerPut, find_timer, put_timer};
 
-use crate::commitlog::Receipt;
+use crate::commitlog::{AppendError, Receipt, SettleError};
 
 /// An answer that holds once its receipt is durable.
 #[derive(Clone, Debug)]
 pub struct Decided<T> {
     pub answer: T,
     pub receipt: Receipt,
+}
+
+/// Why a change of mind was not decided. Nothing was changed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// Its topic is gone.
+    #[error("there is no message with this id")]
+    Unknown,
+    #[error("the moment lies more than 100 years ahead")]
+    TooFarAhead,
+    #[error(transparent)]
+    Look(#[from] LookError),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+}
+
+/// What a turn says of a cause that somebody wants to settle.
+enum Settled {
+    Now,
+    Before(crate::commitlog::Outcome),
+}
+
+fn settle(
+    turn: &mut crate::commitlog::Turn<'_>,
+    cause: crate::message::offset::Offset,
+    outcome: crate::commitlog::Outcome,
+) -> Result<Settled, LookError> {
+    match turn.settle(cause, outcome) {
+        Ok(()) => Ok(Settled::Now),
+        Err(SettleError::Before(before)) => Ok(Settled::Before(before)),
+        Err(SettleError::Disk(error)) => Err(error.into()),
+    }
 }

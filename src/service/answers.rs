@@ -10,8 +10,8 @@ use crate::config::{Flush, TopicCreation};
 use crate::consumer;
 pub use crate::consumer::{AckOutcome, Extended, Received};
 use crate::engine;
-use crate::message::{Attributes, State, TopicName};
-use crate::producer;
+use crate::message::{Attributes, State, TopicName, TopicSettings};
+use crate::producer::{self, Refusal};
 use crate::store::MakeError;
 
 /// Why nothing can be done right now; nothing was stored.
@@ -36,14 +36,27 @@ pub struct Accepted {
     pub deliver_at: Timestamp,
 }
 
+/// What became of a request that puts messages, item by item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Puts {
+    pub items: Vec<Result<Accepted, Refusal>>,
+    /// The request came again, under its idempotency key, and is answered as the first time.
+    pub replayed: bool,
+}
+
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PutError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    #[error("the moment lies more than 100 years ahead")]
-    TooFarAhead,
+    /// The only message, or one that its whole batch stands or falls with.
+    #[error("{refusal}")]
+    Refused { index: usize, refusal: Refusal },
     #[error("there is no topic {topic}")]
     TopicNotFound { topic: TopicName },
+    #[error("the idempotency key was used for another request within the last 24 hours")]
+    KeyReused,
+    #[error("the messages do not fit one group of the log, which has 8 MiB")]
+    TooLarge,
 }
 
 /// What is known of a message.
@@ -57,6 +70,8 @@ pub struct MessageView {
     /// When it fired; `None` for one that has not, or was put for now.
     pub fired_at: Option<Timestamp>,
     pub attributes: Attributes,
+    /// The key under which it was put as a timer.
+    pub timer_key: Option<String>,
     /// Only when it was asked for.
     pub body: Option<Bytes>,
 }
@@ -77,14 +92,85 @@ pub enum LookupError {
     Damaged { reason: String },
 }
 
+/// Why a message that was asked to change did not.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum CancelError {
+pub enum ChangeError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     #[error("there is no message with this id")]
     NotFound,
     #[error("the message was already delivered")]
     AlreadyDelivered,
+    #[error("the message was already cancelled")]
+    AlreadyCancelled,
+    #[error("the moment lies more than 100 years ahead")]
+    TooFarAhead,
+}
+
+/// Some of the messages with a key, newest first.
+#[derive(Clone, Debug)]
+pub struct SearchPage {
+    pub messages: Vec<MessageView>,
+    /// The offset below which the next page begins.
+    pub next: Option<u64>,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SearchError {
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error("there is no topic {topic}")]
+    TopicNotFound { topic: TopicName },
+}
+
+/// A timer that is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimerAccepted {
+    pub accepted: Accepted,
+    /// The id of the one that waited under the key before.
+    pub replaced: Option<String>,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TimerError {
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error(transparent)]
+    Put(#[from] PutError),
+    #[error("a timer waits under the key already")]
+    Exists,
+    #[error("no timer was put under the key")]
+    NotFound,
+    #[error("the timer was already delivered")]
+    AlreadyDelivered,
+}
+
+/// What is known of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicView {
+    pub name: String,
+    pub settings: TopicSettings,
+    /// Messages that wait for their moment.
+    pub pending: u64,
+    /// Of each queue the first offset that is kept, and the next to be given.
+    pub queues: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TopicError {
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error("there is no topic {topic}")]
+    NotFound { topic: TopicName },
+    #[error("topic {topic} has a type, which cannot be changed")]
+    TypeFixed { topic: TopicName },
+    #[error("topic {topic} has {has} queues; queues can only be added, and to a FIFO topic none")]
+    QueuesFixed { topic: TopicName, has: u16 },
+    #[error(
+        "{pending} messages wait for their moment and {unacked} for an acknowledgement; delete with \
+         force to lose them"
+    )]
+    NotEmpty { pending: u64, unacked: u64 },
 }
 
 #[derive(Clone, Debug)]
@@ -151,7 +237,7 @@ impl Unavailable {
 impl From<AppendError> for Unavailable {
     fn from(error: AppendError) -> Self {
         match error {
-            AppendError::Overloaded { .. } => Self::Overloaded,
+            AppendError::Overloaded { .. } | AppendError::IndexBehind => Self::Overloaded,
             AppendError::StorageFull => Self::StorageFull,
             AppendError::TooLong { .. } | AppendError::Failed(_) => Self::of(error),
         }
@@ -170,11 +256,26 @@ impl From<MakeError> for Unavailable {
 impl From<producer::PutError> for PutError {
     fn from(error: producer::PutError) -> Self {
         match error {
-            producer::PutError::TooFarAhead => Self::TooFarAhead,
+            producer::PutError::Refused { index, refusal } => Self::Refused { index, refusal },
             producer::PutError::NoTopic(topic) => Self::TopicNotFound { topic },
+            producer::PutError::KeyReused => Self::KeyReused,
+            producer::PutError::Look(error) => Self::Unavailable(Unavailable::of(error)),
             producer::PutError::Make(error) => Self::Unavailable(error.into()),
+            producer::PutError::Append(AppendError::TooLong { .. }) => Self::TooLarge,
             producer::PutError::Append(error) => Self::Unavailable(error.into()),
         }
+    }
+}
+
+impl From<producer::PutError> for TimerError {
+    fn from(error: producer::PutError) -> Self {
+        Self::Put(error.into())
+    }
+}
+
+impl From<producer::LookError> for Unavailable {
+    fn from(error: producer::LookError) -> Self {
+        Self::of(error)
     }
 }
 
@@ -196,7 +297,7 @@ impl From<producer::BodyError> for LookupError {
     }
 }
 
-impl From<producer::NotFound> for CancelError {
+impl From<producer::NotFound> for ChangeError {
     fn from(error: producer::NotFound) -> Self {
         match error {
             producer::NotFound::Unknown => Self::NotFound,
@@ -205,11 +306,13 @@ impl From<producer::NotFound> for CancelError {
     }
 }
 
-impl From<producer::CancelError> for CancelError {
-    fn from(error: producer::CancelError) -> Self {
+impl From<producer::ChangeError> for ChangeError {
+    fn from(error: producer::ChangeError) -> Self {
         match error {
-            producer::CancelError::Append(error) => Self::Unavailable(error.into()),
-            producer::CancelError::Settled(error) => Self::Unavailable(Unavailable::of(error)),
+            producer::ChangeError::Unknown => Self::NotFound,
+            producer::ChangeError::TooFarAhead => Self::TooFarAhead,
+            producer::ChangeError::Look(error) => Self::Unavailable(Unavailable::of(error)),
+            producer::ChangeError::Append(error) => Self::Unavailable(error.into()),
         }
     }
 }

@@ -5,13 +5,17 @@
 //! waits for the disk, and runs the stages on threads.
 
 mod answers;
+mod decide;
+mod messages;
 mod observers;
 mod threads;
+mod timers;
+mod topics;
 
 pub use answers::{
-    Accepted, AckOutcome, CancelError, ExtendError, Extended, LookupError, MessageView, OpenError,
-    PutError, Readiness, ReceiveError, ReceiveRequest, Received, ServiceConfig, Unavailable,
-    WithBody,
+    Accepted, AckOutcome, ChangeError, ExtendError, Extended, LookupError, MessageView, OpenError,
+    PutError, Puts, Readiness, ReceiveError, ReceiveRequest, Received, SearchError, SearchPage,
+    ServiceConfig, TimerAccepted, TimerError, TopicError, TopicView, Unavailable, WithBody,
 };
 pub use threads::ServiceHandle;
 
@@ -27,9 +31,9 @@ use crate::commitlog::{Durability, Receipt};
 use crate::config::TopicCreation;
 use crate::consumer::{self, Consumers, Leased};
 use crate::engine::Engine;
-use crate::message::{GroupName, NewMessage, TopicName};
+use crate::message::{GroupName, TopicName};
 use crate::metrics::{LogFile, Metrics};
-use crate::producer::{self, CancelAnswer, Cancelled, PutSettings};
+use crate::producer::PutSettings;
 use crate::store::{Group, Topic};
 
 /// How long a group's leases last unless it says otherwise.
@@ -45,6 +49,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
     put: PutSettings,
+    /// How many queues a topic has that is made without saying.
+    default_queues: u16,
     draining: AtomicBool,
     failure: Arc<Failure>,
 }
@@ -73,104 +79,13 @@ impl Service {
             clock,
             metrics,
             put: PutSettings { queues_of_new_topic: queues },
+            default_queues: config.queues_per_topic,
             draining: AtomicBool::new(false),
             failure: started.failure,
         });
         let service = Self(inner);
         let handle = ServiceHandle::new(service.clone(), started.running);
         Ok((service, handle))
-    }
-
-    /// Accepts a message, for now or for a moment.
-    ///
-    /// # Errors
-    ///
-    /// [`PutError`]; nothing was stored, unless it says that what became of it is unknown.
-    pub async fn put(&self, topic: &TopicName, message: NewMessage) -> Result<Accepted, PutError> {
-        self.check_open()?;
-        let Inner { engine, clock, .. } = &*self.0;
-        let now = clock.now().wall;
-        let nonce = engine.nonce();
-        let decided = producer::put(&engine.store, self.0.put, topic, message, nonce, now)?;
-        self.durable(&decided.receipt).await?;
-        self.0.metrics.accepted(1);
-        let answer = decided.answer;
-        Ok(Accepted {
-            id: engine.store.ids().message_id(answer.offset, answer.nonce),
-            state: answer.state,
-            deliver_at: answer.deliver_at,
-        })
-    }
-
-    /// What is known of a message.
-    ///
-    /// # Errors
-    ///
-    /// [`LookupError::NotFound`] for everything that is not an id of ours.
-    pub async fn message(&self, id: &str, body: WithBody) -> Result<MessageView, LookupError> {
-        self.check_ready()?;
-        let store = &self.0.engine.store;
-        let found = producer::find(store, id)?;
-        let standing = found.standing(store).map_err(Unavailable::of)?;
-        if let Some(receipt) = &standing.receipt {
-            self.durable(receipt).await?;
-        }
-        let service = self.clone();
-        let id = id.to_owned();
-        // The look into queue and log may go to the disk.
-        blocking(move || service.view(id, &found, standing.state, body)).await?
-    }
-
-    fn view(
-        &self,
-        id: String,
-        found: &producer::Found,
-        state: crate::message::State,
-        body: WithBody,
-    ) -> Result<MessageView, LookupError> {
-        let store = &self.0.engine.store;
-        let topic = store.topic_by_id(found.message.topic_id);
-        let fired_at = match topic {
-            Some(topic) if state == crate::message::State::Ready => {
-                found.fired_at(&topic).map_err(Unavailable::of)?
-            }
-            _ => None,
-        };
-        let body = match body {
-            WithBody::No => None,
-            WithBody::Yes => Some(producer::body(store, found)?),
-        };
-        Ok(MessageView {
-            id,
-            topic: found.message.topic.clone(),
-            state,
-            born_at: found.message.born_at,
-            deliver_at: found.deliver_at(),
-            fired_at,
-            attributes: found.message.attributes.clone(),
-            body,
-        })
-    }
-
-    /// Cancels a message that waits. `Ok` means that it will never be delivered.
-    ///
-    /// # Errors
-    ///
-    /// [`CancelError::AlreadyDelivered`] when it is on its topic.
-    pub async fn cancel(&self, id: &str) -> Result<(), CancelError> {
-        self.check_ready()?;
-        let Inner { engine, clock, .. } = &*self.0;
-        let found = producer::find(&engine.store, id)?;
-        let decided = producer::cancel(&engine.store, &found, clock.now().wall)?;
-        self.durable(&decided.receipt).await?;
-        match decided.answer {
-            CancelAnswer::Cancelled(Cancelled::First) => {
-                self.0.metrics.cancelled(1);
-                Ok(())
-            }
-            CancelAnswer::Cancelled(Cancelled::Before) => Ok(()),
-            CancelAnswer::AlreadyDelivered => Err(CancelError::AlreadyDelivered),
-        }
     }
 
     /// Leases messages to the group, waiting for some to arrive if there are none.

@@ -5,13 +5,13 @@
 //! 1. the timer notes and syncs its part (how far it has filed, its logs' lengths);
 //! 2. dispatch's part is copied under its lock: T, the queues' lengths, progress, counts. T is not before
 //!    what the timer has filed;
-//! 3. the dirty settled pages are copied;
-//! 4. **the log is flushed to its present tail**, so that no page knows of a fact that could be lost;
+//! 3. what the index has in memory is written, and the dirty settled pages are copied;
+//! 4. **the log is flushed to its present tail**, so that no page and no
+//!    run of the index knows of a fact that could be lost;
 //! 5. the pages are written, the queues synced;
 //! 6. the checkpoint is written, over the older of two copies.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use timerlog::checkpoint::{self, Format};
@@ -54,7 +54,7 @@ pub enum Checkpointed {
     Written,
     /// Nothing has changed since the last one.
     Unchanged,
-    /// The timer is in the midst of something: ask again.
+    /// The timer is in the midst of something, or the disk is full: ask again.
     NotNow,
 }
 
@@ -72,6 +72,12 @@ impl Store {
         let mut written = self.checkpoint.lock();
         let Some(timer) = timer.capture()? else { return Ok(Checkpointed::NotNow) };
         let mut state = self.capture(timer);
+        state.index = match self.index.capture() {
+            Ok(manifest) => manifest,
+            // The checkpoint before still stands, and the next one is tried when there may be room.
+            Err(error) if error.is_full() => return Ok(Checkpointed::NotNow),
+            Err(error) => return Err(error.into()),
+        };
         let dirty = self.log.settled().copy_dirty();
         state.durable_upto = match planted::is(Fault::PagesBeforeFlush) {
             true => self.log.durable(),
@@ -87,6 +93,8 @@ impl Store {
         }
         checkpoint::write(&*self.root, FORMAT, written.generation + 1, &payload)?;
         *written = Written { generation: written.generation + 1, payload };
+        self.index.checkpointed();
+        self.fold.topics.remove_left_files()?;
         Ok(Checkpointed::Written)
     }
 
@@ -95,7 +103,10 @@ impl Store {
         let topics = self.fold.topics.all().into_iter().map(|topic| TopicState {
             id: topic.id,
             name: topic.name.clone(),
-            pending: topic.pending.load(Ordering::Relaxed),
+            set_at: topic.set_at,
+            of: topic.settings.of,
+            retention_ms: topic.settings.retention_ms,
+            pending: topic.pending(),
             lengths: topic.queues.iter().map(|queue| queue.units.committed()).collect(),
         });
         let groups = self.fold.groups.all().into_iter().map(|group| GroupState {

@@ -1,7 +1,7 @@
 //! The fold over the log: it turns records into queue units, progress and counts.
 //!
 //! The same fold serves live groups ([`dispatch`](super::dispatch)) and recovery, which also gets back
-//! what the appender knew: settled bits, topics, next offsets. It takes no clock and nothing random, so
+//! what the appender knew ([`replay`](super::replay)). It takes no clock and nothing random, so
 //! the state is a function of the log. A record that cannot be folded is logged and left out: it is lost
 //! alone.
 
@@ -14,18 +14,19 @@ use timerlog::planted::{self, Fault};
 use super::StoreError;
 use super::groups::{Group, Groups, QueueKey};
 use super::state::Counts;
-use super::topics::{TIMER_TOPIC_ID, Topic, Topics};
-use crate::commitlog::settled::Settled;
-use crate::commitlog::{Outcome, ScanFrom};
+use super::topics::{TIMER_TOPIC_ID, Topic, TopicAt, Topics};
+use crate::commitlog::ScanFrom;
 use crate::consumequeue::{QueueError, Unit};
+use crate::message::TopicSettings;
 use crate::message::record::{
     Ack, Acked, Cancel, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
-    RecordError, TopicSet,
+    RecordError, Reschedule, TopicDeleted, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
+use crate::stage::Watermark;
 
 /// Queues that a topic has when only a message of it tells that it exists.
-const QUEUES_UNKNOWN: usize = 1;
+const QUEUES_UNKNOWN: u16 = 1;
 
 /// What dispatch alone writes, behind one lock.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ pub(super) struct Dispatcher {
     /// Everything before this is folded.
     pub(super) at: ScanFrom,
     pub(super) counts: Counts,
-    batch: Batch,
+    pub(super) batch: Batch,
     /// The group at hand, kept for its room.
     pub(super) bytes: Vec<u8>,
 }
@@ -46,11 +47,15 @@ impl Dispatcher {
 
 /// Units of one group, to be written queue by queue.
 #[derive(Debug, Default)]
-struct Batch {
+pub(super) struct Batch {
     queues: BTreeMap<QueueKey, Vec<(u64, Unit)>>,
 }
 
 impl Batch {
+    pub(super) fn units(&self) -> usize {
+        self.queues.values().map(Vec::len).sum()
+    }
+
     fn add(&mut self, key: QueueKey, place: u64, unit: Unit) {
         self.queues.entry(key).or_default().push((place, unit));
     }
@@ -62,6 +67,8 @@ pub(super) struct LiveCounts {
     pub(super) accepted: AtomicU64,
     pub(super) pending: AtomicU64,
     pub(super) dispatched: AtomicU64,
+    /// The same, for those who wait for it.
+    pub(super) dispatch_mark: Watermark,
     /// Units written to queues since the start.
     pub(super) units_written: AtomicU64,
 }
@@ -97,75 +104,12 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    /// Folds a record of recovery: also what the appender had known.
-    pub(super) fn replay(
-        &self,
-        dispatcher: &mut Dispatcher,
-        settled: &Settled,
-        record: &Record<'_>,
-    ) -> Result<(), StoreError> {
-        self.fold(dispatcher, record)?;
-        let offset = record.header.offset;
-        let lost = |error: RecordError| {
-            tracing::error!(offset = offset.get(), %error, "a record cannot be folded");
-        };
-        match record.header.kind {
-            Kind::Cancel => match Cancel::decode(record) {
-                Ok(cancel) => settled.replay(cancel.cause, Outcome::Withdrawn)?,
-                Err(error) => lost(error),
-            },
-            Kind::Delivery => match Delivery::decode(record) {
-                Ok(run) => {
-                    for fired in &run.fired {
-                        settled.replay(fired.cause, Outcome::Delivered)?;
-                    }
-                    let end = run.first_queue_offset + run.fired.len() as u64;
-                    self.raise_next_offset(run.topic_id, run.queue, end);
-                }
-                Err(error) => lost(error),
-            },
-            Kind::Message => match Message::decode_fixed(record) {
-                Ok(head) => {
-                    if let Placement::Ready { queue_offset } = head.placement {
-                        self.raise_next_offset(head.topic_id, head.queue, queue_offset + 1);
-                    }
-                }
-                Err(error) => lost(error),
-            },
-            _ => {}
-        }
-        // Long replays must not keep all units in memory.
-        if dispatcher.batch.queues.values().map(Vec::len).sum::<usize>() > 65_536 {
-            self.write_batch(dispatcher)?;
-        }
-        Ok(())
-    }
-
-    /// Ends a recovery: everything folded is written.
-    pub(super) fn finish_replay(
-        &self,
-        dispatcher: &mut Dispatcher,
-        tail: ScanFrom,
-    ) -> Result<(), StoreError> {
-        self.write_batch(dispatcher)?;
-        dispatcher.at = tail;
-        self.publish(dispatcher);
-        Ok(())
-    }
-
-    fn raise_next_offset(&self, topic_id: u32, queue: u16, end: u64) {
-        if let Some(topic) = self.topics.by_id(topic_id)
-            && let Some(queue) = topic.queue(queue)
-        {
-            queue.raise_next_offset(end);
-        }
-    }
-
     pub(super) fn publish(&self, dispatcher: &Dispatcher) {
         let counts = &dispatcher.counts;
         self.counts.accepted.store(counts.accepted, Ordering::Relaxed);
         self.counts.pending.store(counts.pending(), Ordering::Relaxed);
         self.counts.dispatched.store(dispatcher.at.offset.get(), Ordering::Release);
+        self.counts.dispatch_mark.raise(dispatcher.at.offset.get());
     }
 
     /// Folds one record; one that cannot be folded is left out.
@@ -180,9 +124,12 @@ impl Fold {
             Kind::Delivery => self.fold_delivery(dispatcher, record),
             Kind::Ack => self.fold_ack(record),
             Kind::LeaseExpired => self.fold_lease_expired(record),
+            Kind::Reschedule => self.fold_reschedule(dispatcher, record),
             Kind::TopicSet => self.fold_topic_set(record),
+            Kind::TopicDeleted => self.fold_topic_deleted(dispatcher, record),
             Kind::GroupSet => self.fold_group_set(record),
-            Kind::Opened | Kind::Quarantine => Ok(()),
+            // The index has what is to be known of a key.
+            Kind::IdempotencyKey | Kind::Opened | Kind::Quarantine => Ok(()),
             kind => {
                 // A later version writes these; this one would lose what they say.
                 return Err(StoreError::UnknownKind { kind, offset: record.header.offset.get() });
@@ -219,23 +166,53 @@ impl Fold {
             Placement::Ready { queue_offset } => {
                 check_queue(&topic, head.queue)?;
                 dispatcher.batch.add((topic.id, head.queue), queue_offset, unit);
+                if head.replaces {
+                    // The timer learns of it by way of its topic, as of a cancel.
+                    self.file_timer_unit(dispatcher, unit);
+                }
             }
             Placement::Timed { deadline } => {
                 unit.time = deadline;
                 self.file_timer_unit(dispatcher, unit);
                 dispatcher.counts.scheduled += 1;
-                topic.pending.fetch_add(1, Ordering::Relaxed);
+                topic.scheduled();
             }
         }
         dispatcher.counts.accepted += 1;
+        if head.replaces {
+            dispatcher.counts.cancelled += 1;
+            topic.settled(1);
+        }
+        Ok(())
+    }
+
+    /// The message waits as before, elsewhere: nothing is counted.
+    fn fold_reschedule(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let reschedule = Reschedule::decode(record)?;
+        let unit = Unit {
+            offset: record.header.offset,
+            length: pointer_length(record),
+            tag_hash: 0,
+            time: reschedule.deadline,
+        };
+        self.file_timer_unit(dispatcher, unit);
         Ok(())
     }
 
     /// The record that made the topic is lost, but a message of it is not: the topic is made again.
     fn topic_of_message(&self, record: &Record<'_>) -> Result<Arc<Topic>, FoldError> {
         let message = Message::decode(record)?;
-        let queues = QUEUES_UNKNOWN.max(usize::from(message.queue) + 1);
-        Ok(self.topics.add(message.topic_id, &message.topic, &vec![0; queues], 0)?)
+        let queues = QUEUES_UNKNOWN.max(message.queue.saturating_add(1));
+        Ok(self.topics.set(&TopicAt {
+            id: message.topic_id,
+            name: &message.topic,
+            settings: TopicSettings::mixed(queues),
+            set_at: record.header.offset,
+        })?)
     }
 
     fn file_timer_unit(&self, dispatcher: &mut Dispatcher, unit: Unit) {
@@ -311,7 +288,28 @@ impl Fold {
 
     fn fold_topic_set(&self, record: &Record<'_>) -> Result<(), FoldError> {
         let set = TopicSet::decode(record)?;
-        self.topics.add(set.topic_id, &set.name, &vec![0; usize::from(set.queues)], 0)?;
+        self.topics.set(&TopicAt {
+            id: set.topic_id,
+            name: &set.name,
+            settings: set.settings,
+            set_at: record.header.offset,
+        })?;
+        Ok(())
+    }
+
+    /// What waited is never delivered, and what groups had read of the topic is forgotten.
+    fn fold_topic_deleted(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let deleted = TopicDeleted::decode(record)?;
+        let id = deleted.topic_id;
+        let topic = self.topics.remove(id).ok_or(FoldError::UnknownTopic(id))?;
+        dispatcher.counts.dropped += topic.pending();
+        for group in self.groups.all() {
+            group.forget_topic(id);
+        }
         Ok(())
     }
 

@@ -26,6 +26,17 @@ impl Group {
         Self { id, name: name.to_owned(), epoch, invisible_for_ms, progress }
     }
 
+    /// The topic is gone, and its id is not used again.
+    pub(super) fn forget_topic(&self, topic_id: u32) {
+        self.progress.lock().retain(|&(topic, _), _| topic != topic_id);
+    }
+
+    /// Whether the group has acknowledged, or let go of, anything of the topic.
+    pub fn has_read(&self, topic_id: u32) -> bool {
+        let progress = self.progress.lock();
+        progress.range((topic_id, 0)..=(topic_id, u16::MAX)).next().is_some()
+    }
+
     /// Shows the group's progress with a queue to `look`.
     pub fn progress<T>(&self, key: QueueKey, look: impl FnOnce(&QueueProgress) -> T) -> T {
         match self.progress.lock().get(&key) {

@@ -15,6 +15,7 @@
 use sha2::{Digest, Sha256};
 use timerlog::disk::{Directory, DiskError};
 
+use super::keys::Keys;
 use crate::commitlog::Secrets;
 use crate::commitlog::group::GroupMagic;
 use crate::message::id::IdKey;
@@ -56,6 +57,8 @@ pub enum IdentityError {
 pub struct Identity {
     pub key: IdKey,
     pub secrets: Secrets,
+    /// Of the hashes that the index is asked for.
+    pub(super) keys: Keys,
     pub segment_size: u64,
 }
 
@@ -121,6 +124,7 @@ impl Identity {
                 record: Magic(read_u32(&derive(b"record magic"), 0)),
                 group: GroupMagic(read_u64(&derive(b"group magic"), 0)),
             },
+            keys: Keys::new(read_u64(&derive(b"index keys"), 0)),
             segment_size,
         }
     }

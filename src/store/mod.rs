@@ -8,26 +8,33 @@
 //!
 //! Ground rules:
 //!
+//! - Who appends a record that the index has entries for inserts them in the same turn.
 //! - The log is the truth; everything else below the data directory but `id.key` can be deleted while
 //!   the server is down, and is then built again.
-//! - Order of locks: appender, then settled pages; dispatcher alone. A checkpoint takes the dispatcher's
+//! - Order of locks: a stripe, appender, then settled pages or the index; dispatcher alone. A checkpoint takes the dispatcher's
 //!   lock to copy, never to write.
 //! - A checkpoint says nothing that the disk does not hold: see [`checkpoint`].
 
 mod arrivals;
+mod cause;
 pub mod checkpoint;
 pub mod dispatch;
 pub mod flush;
 mod fold;
 mod groups;
 mod identity;
+mod keys;
 mod open;
 mod progress;
+mod replay;
 mod state;
+mod stripes;
+mod topic_changes;
 mod topics;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use timerlog::disk::{Directory, DiskError, Lock};
@@ -35,21 +42,27 @@ use timerlog::segment::RowError;
 
 pub use self::arrivals::ArrivalListener;
 use self::arrivals::Arrivals;
+pub use self::cause::{Caused, Read};
 use self::fold::{Dispatcher, Fold};
 pub use self::groups::{Group, QueueKey};
 pub use self::identity::{Identity, IdentityError};
+pub use self::keys::Keys;
 pub use self::open::{OpenError, Settings, StoreOpened};
 pub use self::progress::QueueProgress;
 pub use self::state::{Counts, StateError};
+pub use self::stripes::Stripes;
+pub use self::topic_changes::{DeleteError, Force, TopicChange, TopicChanged, TopicError};
+use self::topics::TopicAt;
 pub use self::topics::{Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError};
 use crate::consumequeue::{QueueError, UNIT_LENGTH};
+use crate::index::{Index, IndexError};
 use crate::message::id::IdKey;
 use crate::message::offset::Offset;
 use crate::message::record::{GroupSet, Kind, TopicSet};
-use crate::message::{GroupName, TopicName};
+use crate::message::{GroupName, TopicName, TopicSettings};
 use crate::stage::Signal;
 
 /// Held by the process that has the data directory open.
@@ -68,6 +81,8 @@ pub enum StoreError {
     Queue(#[from] QueueError),
     #[error(transparent)]
     Settled(#[from] SettledError),
+    #[error(transparent)]
+    Index(#[from] IndexError),
     /// Derived data of the timer: it must be built again.
     #[error(transparent)]
     Timer(#[from] timerlog::Damage),
@@ -82,6 +97,9 @@ pub enum StoreError {
 pub struct Store {
     root: Arc<dyn Directory>,
     log: CommitLog,
+    index: Arc<Index>,
+    keys: Keys,
+    stripes: Stripes,
     fold: Fold,
     dispatcher: Mutex<Dispatcher>,
     arrivals: Arrivals,
@@ -99,6 +117,20 @@ pub struct Store {
 impl Store {
     pub fn log(&self) -> &CommitLog {
         &self.log
+    }
+
+    /// From keys to the records that have them. Only a turn's holder inserts.
+    pub fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Held from look-up to append by whoever must be alone with a key.
+    pub fn stripes(&self) -> &Stripes {
+        &self.stripes
     }
 
     pub fn ids(&self) -> &IdKey {
@@ -127,6 +159,11 @@ impl Store {
         self.fold.groups.by_name(name.as_str())
     }
 
+    /// All groups, by id.
+    pub fn groups(&self) -> Vec<Arc<Group>> {
+        self.fold.groups.all()
+    }
+
     /// Messages that wait for their moment, as far as dispatch has come.
     pub fn pending(&self) -> u64 {
         self.fold.counts.pending.load(Ordering::Relaxed)
@@ -145,6 +182,11 @@ impl Store {
     /// Everything before this is in the queues, the progress and the counts.
     pub fn dispatched(&self) -> Offset {
         Offset::new(self.fold.counts.dispatched.load(Ordering::Acquire))
+    }
+
+    /// Blocks until everything before `upto` is dispatched, or `timeout` has passed; `true` when it is.
+    pub fn wait_for_dispatch(&self, upto: Offset, timeout: Duration) -> bool {
+        self.fold.counts.dispatch_mark.wait_for(upto.get(), timeout)
     }
 
     pub fn listen(&self, listener: Arc<dyn ArrivalListener>) {
@@ -174,10 +216,12 @@ impl Store {
         if topic_id > crate::message::timer_tag::MAX_TOPIC_ID {
             return Err(MakeError::TooMany);
         }
-        let set = TopicSet { topic_id, queues, at: now, name: name.as_str().to_owned() };
+        let settings = TopicSettings::mixed(queues);
+        let set = TopicSet { topic_id, settings, at: now, name: name.as_str().to_owned() };
         let record = set.encode();
-        self.log.turn(record.len())?.append(record);
-        Ok(self.fold.topics.add(topic_id, name.as_str(), &vec![0; usize::from(queues)], 0)?)
+        let set_at = self.log.turn(record.len())?.append(record);
+        let at = TopicAt { id: topic_id, name: name.as_str(), settings, set_at };
+        Ok(self.fold.topics.set(&at)?)
     }
 
     /// The group `name`, made when there is none.

@@ -19,14 +19,18 @@ use super::checkpoint::{FORMAT, Written};
 use super::fold::{Dispatcher, Fold, LiveCounts};
 use super::groups::{Group, Groups};
 use super::identity::{Identity, IdentityError};
+use super::replay::Replay;
 use super::state::{Counts, State};
-use super::topics::{TIMER_TOPIC, TIMER_TOPIC_ID, Topics};
+use super::stripes::Stripes;
+use super::topics::{TIMER_TOPIC, TIMER_TOPIC_ID, TopicAt, Topics};
 use super::{LOCK_NAME, Store, StoreError};
 use crate::clock::{Now, Timestamp};
 use crate::commitlog::settled::Settled;
 use crate::commitlog::{
     AppendError, CommitLog, Damage, FlushMode, RecoverError, ScanFrom, recover,
 };
+use crate::index::Index;
+use crate::message::TopicSettings;
 use crate::message::offset::Offset;
 use crate::message::record::{DamageReason, Kind, Opened, Quarantine, Record};
 use crate::stage::Signal;
@@ -78,6 +82,7 @@ pub struct StoreOpened {
 struct Base {
     fold: Fold,
     settled: Settled,
+    index: Index,
     dispatcher: Dispatcher,
     durable: Offset,
     timer: Option<Vec<u8>>,
@@ -106,16 +111,26 @@ impl Store {
         let log_directory = root.subdirectory("commitlog")?;
         let queues = root.subdirectory("consumequeue")?;
         let settled = root.subdirectory("settled")?;
+        let index = root.subdirectory("index")?;
         root.sync()?;
 
         let (generation, state, reason) = read_state(&*root)?;
-        let (base, rebuilt) = open_base(&queues, &settled, identity.segment_size, state, reason)?;
-        let Base { fold, settled, mut dispatcher, durable, timer } = base;
+        let derived = DerivedIn { queues, settled, index, segment_size: identity.segment_size };
+        let (base, rebuilt) = derived.open(state, reason)?;
+        let Base { fold, settled, index, mut dispatcher, durable, timer } = base;
         let mut known = Vec::new();
         let from = dispatcher.at;
+        let keys = identity.keys;
+        let mut replay = Replay {
+            fold: &fold,
+            dispatcher: &mut dispatcher,
+            settled: &settled,
+            index: &index,
+            keys: &keys,
+        };
         let mut fold_record = |record: Record<'_>| {
             note_quarantine(&record, &mut known);
-            fold.replay(&mut dispatcher, &settled, &record)
+            replay.record(&record)
         };
         let recovered = recover(
             log_directory,
@@ -125,7 +140,8 @@ impl Store {
             durable,
             &mut fold_record,
         )?;
-        fold.finish_replay(&mut dispatcher, recovered.tail)?;
+        replay.finish(recovered.tail)?;
+        fold.topics.remove_left_files()?;
 
         let incarnation = recovered.tail.incarnation + 1;
         let (tail, damage) = (recovered.tail.offset, recovered.damage.clone());
@@ -134,6 +150,9 @@ impl Store {
         let store = Store {
             root,
             log,
+            index: Arc::new(index),
+            keys,
+            stripes: Stripes::default(),
             fold,
             dispatcher: Mutex::new(dispatcher),
             arrivals: Arrivals::default(),
@@ -167,66 +186,86 @@ fn read_state(
     }
 }
 
-fn open_base(
-    queues: &Arc<dyn Directory>,
-    settled: &Arc<dyn Directory>,
+/// Where what is derived from the log is kept.
+struct DerivedIn {
+    queues: Arc<dyn Directory>,
+    settled: Arc<dyn Directory>,
+    index: Arc<dyn Directory>,
     segment_size: u64,
-    state: Option<State>,
-    mut reason: Option<String>,
-) -> Result<(Base, Option<String>), StoreError> {
-    if let Some(state) = state {
-        match derived(queues, settled, segment_size, state) {
-            Ok(base) => return Ok((base, None)),
-            Err(StoreError::Disk(error)) => return Err(error.into()),
-            Err(error) => reason = Some(error.to_string()),
-        }
-    }
-    if let Some(reason) = &reason {
-        tracing::warn!(reason, "what is derived from the log is built again");
-    }
-    for name in queues.subdirectories()? {
-        let topic = queues.subdirectory(&name)?;
-        for file in topic.list()? {
-            topic.remove(&file)?;
-        }
-        topic.sync()?;
-    }
-    let settled = Settled::empty(Arc::clone(settled), segment_size)?;
-    let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
-    let fold = Fold {
-        topics: Topics::new(Arc::clone(queues), 0),
-        groups: Groups::new(0),
-        counts: LiveCounts::default(),
-    };
-    fold.topics.add(TIMER_TOPIC_ID, TIMER_TOPIC, &[0], 0)?;
-    let dispatcher = Dispatcher::new(at, Counts::default());
-    Ok((Base { fold, settled, dispatcher, durable: Offset::ZERO, timer: None }, reason))
 }
 
-/// Opens everything that the state vouches for.
-fn derived(
-    queues: &Arc<dyn Directory>,
-    settled: &Arc<dyn Directory>,
-    segment_size: u64,
-    state: State,
-) -> Result<Base, StoreError> {
-    let settled = Settled::open(Arc::clone(settled), segment_size, state.settled_upto)?;
-    let fold = Fold {
-        topics: Topics::new(Arc::clone(queues), state.next_topic_id),
-        groups: Groups::new(state.next_group_id),
-        counts: LiveCounts::default(),
-    };
-    for topic in state.topics {
-        fold.topics.add(topic.id, &topic.name, &topic.lengths, topic.pending)?;
+impl DerivedIn {
+    /// What the state vouches for, or nothing at all, and why.
+    fn open(
+        &self,
+        state: Option<State>,
+        mut reason: Option<String>,
+    ) -> Result<(Base, Option<String>), StoreError> {
+        if let Some(state) = state {
+            match self.vouched_for(state) {
+                Ok(base) => return Ok((base, None)),
+                Err(StoreError::Disk(error)) => return Err(error.into()),
+                Err(error) => reason = Some(error.to_string()),
+            }
+        }
+        if let Some(reason) = &reason {
+            tracing::warn!(reason, "what is derived from the log is built again");
+        }
+        Ok((self.empty()?, reason))
     }
-    for group in state.groups {
-        let added = Group::new(group.id, &group.name, group.epoch, group.invisible_for_ms);
-        *added.progress.lock() = group.progress;
-        fold.groups.add(added);
+
+    fn empty(&self) -> Result<Base, StoreError> {
+        for name in self.queues.subdirectories()? {
+            let topic = self.queues.subdirectory(&name)?;
+            for file in topic.list()? {
+                topic.remove(&file)?;
+            }
+            topic.sync()?;
+        }
+        let settled = Settled::empty(Arc::clone(&self.settled), self.segment_size)?;
+        let index = Index::empty(Arc::clone(&self.index))?;
+        let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
+        let fold = self.fold(0, 0);
+        fold.topics.restore(&timer_topic(), &[0], 0)?;
+        let dispatcher = Dispatcher::new(at, Counts::default());
+        Ok(Base { fold, settled, index, dispatcher, durable: Offset::ZERO, timer: None })
     }
-    let dispatcher = Dispatcher::new(state.at, state.counts);
-    let (durable, timer) = (state.durable_upto, Some(state.timer));
-    Ok(Base { fold, settled, dispatcher, durable, timer })
+
+    /// Opens everything that the state vouches for.
+    fn vouched_for(&self, state: State) -> Result<Base, StoreError> {
+        let upto = state.settled_upto;
+        let settled = Settled::open(Arc::clone(&self.settled), self.segment_size, upto)?;
+        let index = Index::open(Arc::clone(&self.index), Some(&state.index))?;
+        let fold = self.fold(state.next_topic_id, state.next_group_id);
+        for topic in state.topics {
+            let queues = u16::try_from(topic.lengths.len()).unwrap_or(u16::MAX);
+            let (of, retention_ms) = (topic.of, topic.retention_ms);
+            let settings = TopicSettings { of, queues, retention_ms };
+            let at = TopicAt { id: topic.id, name: &topic.name, settings, set_at: topic.set_at };
+            fold.topics.restore(&at, &topic.lengths, topic.pending)?;
+        }
+        for group in state.groups {
+            let added = Group::new(group.id, &group.name, group.epoch, group.invisible_for_ms);
+            *added.progress.lock() = group.progress;
+            fold.groups.add(added);
+        }
+        let dispatcher = Dispatcher::new(state.at, state.counts);
+        let (durable, timer) = (state.durable_upto, Some(state.timer));
+        Ok(Base { fold, settled, index, dispatcher, durable, timer })
+    }
+
+    fn fold(&self, next_topic_id: u32, next_group_id: u32) -> Fold {
+        Fold {
+            topics: Topics::new(Arc::clone(&self.queues), next_topic_id),
+            groups: Groups::new(next_group_id),
+            counts: LiveCounts::default(),
+        }
+    }
+}
+
+fn timer_topic() -> TopicAt<'static> {
+    let settings = TopicSettings::mixed(1);
+    TopicAt { id: TIMER_TOPIC_ID, name: TIMER_TOPIC, settings, set_at: Offset::ZERO }
 }
 
 fn note_quarantine(record: &Record<'_>, known: &mut Vec<Damage>) {

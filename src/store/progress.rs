@@ -28,6 +28,14 @@ impl QueueProgress {
         self.floor
     }
 
+    /// How many offsets are acknowledged.
+    pub fn acked(&self) -> u64 {
+        let (_, bit) = self.place(self.floor);
+        let mut words = self.words.iter();
+        let first = words.next().map_or(0, |word| u64::from((word & !(bit - 1)).count_ones()));
+        self.floor + first + words.map(|word| u64::from(word.count_ones())).sum::<u64>()
+    }
+
     pub fn is_acked(&self, offset: u64) -> bool {
         if offset < self.floor {
             return true;

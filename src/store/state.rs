@@ -3,12 +3,12 @@
 //! ```text
 //! version 4 · T: offset 8, next group number 8, previous hash 16, incarnation 8
 //! durable upto 8 · settled pages written upto 8
-//! counts: accepted 8, scheduled 8, fired 8, cancelled 8, timer units 8
+//! counts: accepted 8, scheduled 8, fired 8, cancelled 8, dropped 8, timer units 8
 //! next topic id 4 · next group id 4
-//! topics 4, each: id 4, pending 8, queues 2, each: length 8; name (length 2, bytes)
+//! topics 4, each: id 4, set at 8, type 1, retention ms 8, pending 8, queues 2, each: length 8; name (length 2, bytes)
 //! groups 4, each: id 4, epoch 4, invisible for 8, name;
 //!     queues 4, each: topic 4, queue 2, floor 8, words 4, each 8, attempts 4, each: offset 8, attempts 4
-//! timer: length 4, bytes (the timer's own format)
+//! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
 //! ```
 //!
 //! Little-endian. The envelope (magic, generation, crc, two copies) is that of the checkpoint file. A
@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 use super::groups::QueueKey;
 use super::progress::QueueProgress;
 use crate::commitlog::ScanFrom;
+use crate::message::TopicType;
 use crate::message::offset::Offset;
+use crate::message::record::{topic_type_number, topic_type_of};
 
 const VERSION: u32 = 1;
 
@@ -32,6 +34,8 @@ pub struct Counts {
     pub scheduled: u64,
     pub fired: u64,
     pub cancelled: u64,
+    /// Those that waited when their topic was deleted.
+    pub dropped: u64,
     /// Units of the timer topic: causes and cancels.
     pub timer_units: u64,
 }
@@ -39,7 +43,7 @@ pub struct Counts {
 impl Counts {
     /// Messages that wait for their moment.
     pub fn pending(&self) -> u64 {
-        self.scheduled.saturating_sub(self.fired + self.cancelled)
+        self.scheduled.saturating_sub(self.fired + self.cancelled + self.dropped)
     }
 }
 
@@ -47,6 +51,9 @@ impl Counts {
 pub(super) struct TopicState {
     pub(super) id: u32,
     pub(super) name: String,
+    pub(super) set_at: Offset,
+    pub(super) of: TopicType,
+    pub(super) retention_ms: Option<u64>,
     pub(super) pending: u64,
     pub(super) lengths: Vec<u64>,
 }
@@ -70,6 +77,7 @@ pub(super) struct State {
     pub(super) next_group_id: u32,
     pub(super) topics: Vec<TopicState>,
     pub(super) groups: Vec<GroupState>,
+    pub(super) index: Vec<u8>,
     pub(super) timer: Vec<u8>,
 }
 
@@ -82,6 +90,8 @@ pub enum StateError {
     Version { got: u32 },
     #[error("a name in the state is not UTF-8")]
     NotText,
+    #[error("a topic in the state has type {number}, which is not known")]
+    TopicType { number: u8 },
     #[error("{0} bytes follow the state's end")]
     Trailing(usize),
 }
@@ -97,9 +107,14 @@ impl State {
         out.u64(self.durable_upto.get());
         out.u64(self.settled_upto.get());
         let counts = &self.counts;
-        for count in
-            [counts.accepted, counts.scheduled, counts.fired, counts.cancelled, counts.timer_units]
-        {
+        for count in [
+            counts.accepted,
+            counts.scheduled,
+            counts.fired,
+            counts.cancelled,
+            counts.dropped,
+            counts.timer_units,
+        ] {
             out.u64(count);
         }
         out.u32(self.next_topic_id);
@@ -108,8 +123,10 @@ impl State {
         self.topics.iter().for_each(|topic| topic.encode(&mut out));
         out.count(self.groups.len());
         self.groups.iter().for_each(|group| group.encode(&mut out));
-        out.count(self.timer.len());
-        out.bytes(&self.timer);
+        for part in [&self.index, &self.timer] {
+            out.count(part.len());
+            out.bytes(part);
+        }
         out.0
     }
 
@@ -131,13 +148,13 @@ impl State {
             scheduled: input.u64()?,
             fired: input.u64()?,
             cancelled: input.u64()?,
+            dropped: input.u64()?,
             timer_units: input.u64()?,
         };
         let (next_topic_id, next_group_id) = (input.u32()?, input.u32()?);
         let topics = input.list(TopicState::decode)?;
         let groups = input.list(GroupState::decode)?;
-        let length = input.u32()? as usize;
-        let timer = input.take(length)?.to_vec();
+        let (index, timer) = (input.part()?, input.part()?);
         if !input.0.is_empty() {
             return Err(StateError::Trailing(input.0.len()));
         }
@@ -150,6 +167,7 @@ impl State {
             next_group_id,
             topics,
             groups,
+            index,
             timer,
         })
     }
@@ -158,6 +176,9 @@ impl State {
 impl TopicState {
     fn encode(&self, out: &mut Writer) {
         out.u32(self.id);
+        out.u64(self.set_at.get());
+        out.bytes(&[topic_type_number(self.of)]);
+        out.u64(self.retention_ms.unwrap_or(0));
         out.u64(self.pending);
         out.u16(self.lengths.len());
         self.lengths.iter().for_each(|&length| out.u64(length));
@@ -165,10 +186,14 @@ impl TopicState {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, StateError> {
-        let (id, pending) = (input.u32()?, input.u64()?);
+        let (id, set_at) = (input.u32()?, Offset::new(input.u64()?));
+        let [number] = input.array()?;
+        let of = topic_type_of(number).ok_or(StateError::TopicType { number })?;
+        let retention_ms = Some(input.u64()?).filter(|&retention| retention > 0);
+        let pending = input.u64()?;
         let queues = input.u16()?;
         let lengths = (0..queues).map(|_| input.u64()).collect::<Result<_, _>>()?;
-        Ok(Self { id, pending, lengths, name: input.text()? })
+        Ok(Self { id, name: input.text()?, set_at, of, retention_ms, pending, lengths })
     }
 }
 
@@ -271,6 +296,11 @@ impl<'a> Reader<'a> {
         Ok(u128::from_le_bytes(self.array()?))
     }
 
+    fn part(&mut self) -> Result<Vec<u8>, StateError> {
+        let length = self.u32()? as usize;
+        Ok(self.take(length)?.to_vec())
+    }
+
     fn text(&mut self) -> Result<String, StateError> {
         let length = usize::from(self.u16()?);
         let text = std::str::from_utf8(self.take(length)?).map_err(|_| StateError::NotText)?;
@@ -308,12 +338,22 @@ mod tests {
             },
             durable_upto: Offset::new(9696),
             settled_upto: Offset::new(9600),
-            counts: Counts { accepted: 9, scheduled: 8, fired: 3, cancelled: 1, timer_units: 9 },
+            counts: Counts {
+                accepted: 9,
+                scheduled: 8,
+                fired: 3,
+                cancelled: 1,
+                dropped: 1,
+                timer_units: 9,
+            },
             next_topic_id: 3,
             next_group_id: 2,
             topics: vec![TopicState {
                 id: 1,
                 name: "orders".into(),
+                set_at: Offset::new(320),
+                of: TopicType::Fifo,
+                retention_ms: Some(3_600_000),
                 pending: 4,
                 lengths: vec![1, 0, 2, 7],
             }],
@@ -324,6 +364,7 @@ mod tests {
                 name: "billing".into(),
                 progress: [((1, 3), progress)].into(),
             }],
+            index: vec![4, 5],
             timer: vec![1, 2, 3],
         }
     }

@@ -1,28 +1,52 @@
 //! The topics that there are, with their queues.
+//!
+//! ```text
+//!   by name ──> Topic ── by id        what a topic is set to is a new `Topic` value;
+//!                 │                   its queues and what is counted of it are shared
+//!                 └─ queues, life     with the value before
+//! ```
+//!
+//! A topic goes in two steps. In the turn that appends its deletion it loses its name and is marked, so
+//! that no later turn does anything for it; when dispatch comes to that record it goes altogether. Its
+//! files go once a checkpoint no longer speaks of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError};
 
 use crate::consumequeue::{ConsumeQueue, QueueError};
+use crate::message::TopicSettings;
+use crate::message::offset::Offset;
 
 /// The holding topic of timed messages. Its one queue is the order in which they were appended.
 pub const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";
 /// Its id; topics of users count from 1.
 pub const TIMER_TOPIC_ID: u32 = 0;
 
-/// A topic: a name, and queues that each have an order.
+/// A topic: a name, settings, and queues that each have an order.
 #[derive(Debug)]
 pub struct Topic {
     pub id: u32,
     pub name: String,
-    pub queues: Box<[Queue]>,
+    pub settings: TopicSettings,
+    /// Where the record stands that has these settings.
+    pub(super) set_at: Offset,
+    pub queues: Box<[Arc<Queue>]>,
+    life: Arc<Life>,
+}
+
+/// What stays the same when a topic is set to something else.
+#[derive(Debug)]
+struct Life {
     turn: AtomicU32,
     /// Messages of this topic that wait for their moment, as dispatch has counted them.
-    pub(super) pending: AtomicU64,
+    pending: AtomicU64,
+    /// Where the last record about a message of it stands.
+    last_append: AtomicU64,
+    deleted: AtomicBool,
 }
 
 /// One queue: the appender's side and the readers'.
@@ -33,35 +57,61 @@ pub struct Queue {
     pub units: ConsumeQueue,
 }
 
+/// A topic as it is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TopicAt<'a> {
+    pub(super) id: u32,
+    pub(super) name: &'a str,
+    pub(super) settings: TopicSettings,
+    /// Of the record that says so.
+    pub(super) set_at: Offset,
+}
+
 impl Topic {
     fn open(
         root: &dyn Directory,
-        id: u32,
-        name: &str,
+        at: &TopicAt<'_>,
         lengths: &[u64],
         pending: u64,
     ) -> Result<Self, QueueError> {
-        let directory = root.subdirectory(&format!("{id:010}"))?;
-        let queues = (0..).zip(lengths).map(|(queue, &length)| {
-            let units = ConsumeQueue::open(Arc::clone(&directory), queue, length)?;
-            Ok(Queue { next_offset: AtomicU64::new(length), units })
-        });
-        Ok(Self {
-            id,
-            name: name.to_owned(),
-            queues: queues.collect::<Result<_, QueueError>>()?,
+        let life = Life {
             turn: AtomicU32::new(0),
             pending: AtomicU64::new(pending),
+            last_append: AtomicU64::new(0),
+            deleted: AtomicBool::new(false),
+        };
+        Ok(Self {
+            id: at.id,
+            name: at.name.to_owned(),
+            settings: at.settings,
+            set_at: at.set_at,
+            queues: open_queues(root, at.id, 0, lengths)?.into(),
+            life: Arc::new(life),
+        })
+    }
+
+    /// The same topic with other settings. It keeps all its queues: what stands in them stays.
+    fn set(&self, root: &dyn Directory, at: &TopicAt<'_>) -> Result<Self, QueueError> {
+        let mut queues = self.queues.to_vec();
+        let more = usize::from(at.settings.queues).saturating_sub(queues.len());
+        queues.extend(open_queues(root, self.id, queues.len(), &vec![0; more])?);
+        Ok(Self {
+            id: self.id,
+            name: self.name.clone(),
+            settings: at.settings,
+            set_at: at.set_at,
+            queues: queues.into(),
+            life: Arc::clone(&self.life),
         })
     }
 
     /// The queue of the next message without a message group: they take turns.
     pub fn next_queue(&self) -> u16 {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let turn = self.life.turn.fetch_add(1, Ordering::Relaxed);
         Self::queue_of(u64::from(turn), self.queues.len())
     }
 
-    /// The queue of a message group, always the same.
+    /// The queue of a message group, the same as long as the topic has as many queues.
     pub fn queue_of_group(&self, message_group: &str) -> u16 {
         Self::queue_of(xxhash_rust::xxh3::xxh3_64(message_group.as_bytes()), self.queues.len())
     }
@@ -72,19 +122,59 @@ impl Topic {
 
     /// The queue numbered `queue`, if there is one.
     pub fn queue(&self, queue: u16) -> Option<&Queue> {
-        self.queues.get(usize::from(queue))
+        self.queues.get(usize::from(queue)).map(|queue| &**queue)
+    }
+
+    pub(super) fn scheduled(&self) {
+        self.life.pending.fetch_add(1, Ordering::Relaxed);
     }
 
     /// `count` of the pending are pending no more. Never below zero: a topic that was made again from
     /// one of its messages has not counted those before.
     pub(super) fn settled(&self, count: u64) {
         let less = |pending: u64| Some(pending.saturating_sub(count));
-        let _ = self.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let _ = self.life.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     pub fn pending(&self) -> u64 {
-        self.pending.load(Ordering::Relaxed)
+        self.life.pending.load(Ordering::Relaxed)
     }
+
+    /// A record about a message of the topic was appended. To be called in the turn that did.
+    pub fn appended(&self, at: Offset) {
+        self.life.last_append.store(at.get(), Ordering::Relaxed);
+    }
+
+    /// Where the last such record stands. Exact in a turn only.
+    pub(super) fn last_append(&self) -> Offset {
+        Offset::new(self.life.last_append.load(Ordering::Relaxed))
+    }
+
+    /// Whether a turn has deleted the topic. Final in a turn: whoever appends something for a topic asks
+    /// there.
+    pub fn is_deleted(&self) -> bool {
+        self.life.deleted.load(Ordering::Acquire)
+    }
+}
+
+fn open_queues(
+    root: &dyn Directory,
+    id: u32,
+    first: usize,
+    lengths: &[u64],
+) -> Result<Vec<Arc<Queue>>, QueueError> {
+    let directory = root.subdirectory(&directory_name(id))?;
+    let numbers = first..first + lengths.len();
+    let queues = numbers.zip(lengths).map(|(queue, &length)| {
+        let queue = u16::try_from(queue).expect("a topic has at most 65535 queues");
+        let units = ConsumeQueue::open(Arc::clone(&directory), queue, length)?;
+        Ok(Arc::new(Queue { next_offset: AtomicU64::new(length), units }))
+    });
+    queues.collect()
+}
+
+fn directory_name(id: u32) -> String {
+    format!("{id:010}")
 }
 
 impl Queue {
@@ -109,6 +199,8 @@ impl Queue {
 pub(super) struct Topics {
     root: Arc<dyn Directory>,
     maps: RwLock<Maps>,
+    /// There may be files of topics that are gone.
+    leftovers: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +213,7 @@ struct Maps {
 impl Topics {
     pub(super) fn new(root: Arc<dyn Directory>, next_id: u32) -> Self {
         let maps = Maps { next_id: next_id.max(TIMER_TOPIC_ID + 1), ..Maps::default() };
-        Self { root, maps: RwLock::new(maps) }
+        Self { root, maps: RwLock::new(maps), leftovers: AtomicBool::new(true) }
     }
 
     pub(super) fn by_name(&self, name: &str) -> Option<Arc<Topic>> {
@@ -137,25 +229,73 @@ impl Topics {
         self.maps.read().next_id
     }
 
-    /// Adds a topic with queues of the given lengths, or answers the one that has the id.
-    pub(super) fn add(
+    /// Puts back a topic of the checkpoint, with queues of the given lengths.
+    pub(super) fn restore(
         &self,
-        id: u32,
-        name: &str,
+        at: &TopicAt<'_>,
         lengths: &[u64],
         pending: u64,
     ) -> Result<Arc<Topic>, QueueError> {
+        let topic = Arc::new(Topic::open(&*self.root, at, lengths, pending)?);
+        self.maps.write().insert(&topic);
+        Ok(topic)
+    }
+
+    /// Makes the topic, or sets the one that has the id; answers it. What an older record says is passed
+    /// over: it has been said again since.
+    pub(super) fn set(&self, at: &TopicAt<'_>) -> Result<Arc<Topic>, QueueError> {
         // Whoever makes a topic and dispatch, which finds its record, come here at the same time. There
         // must be one topic of an id: a second one would give the same offsets again.
         let mut maps = self.maps.write();
-        if let Some(topic) = maps.by_id.get(&id) {
-            return Ok(Arc::clone(topic));
-        }
-        let topic = Arc::new(Topic::open(&*self.root, id, name, lengths, pending)?);
-        maps.by_id.insert(id, Arc::clone(&topic));
-        maps.by_name.insert(name.to_owned(), Arc::clone(&topic));
-        maps.next_id = maps.next_id.max(id + 1);
+        let topic = match maps.by_id.get(&at.id) {
+            Some(topic) if at.set_at <= topic.set_at => return Ok(Arc::clone(topic)),
+            Some(topic) => topic.set(&*self.root, at)?,
+            None => {
+                let queues = usize::from(at.settings.queues);
+                Topic::open(&*self.root, at, &vec![0; queues], 0)?
+            }
+        };
+        let topic = Arc::new(topic);
+        maps.insert(&topic);
         Ok(topic)
+    }
+
+    /// The topic's deletion is appended in this very turn: its name is free, and no turn does anything
+    /// for it any more.
+    pub(super) fn mark_deleted(&self, topic: &Topic) {
+        let mut maps = self.maps.write();
+        topic.life.deleted.store(true, Ordering::Release);
+        maps.forget_name(topic);
+    }
+
+    /// Dispatch has come to the topic's deletion.
+    pub(super) fn remove(&self, id: u32) -> Option<Arc<Topic>> {
+        let mut maps = self.maps.write();
+        let topic = maps.by_id.remove(&id)?;
+        topic.life.deleted.store(true, Ordering::Release);
+        maps.forget_name(&topic);
+        self.leftovers.store(true, Ordering::Relaxed);
+        Some(topic)
+    }
+
+    /// Removes the files of topics that are gone. To be called when no checkpoint that a start may go by
+    /// speaks of them.
+    pub(super) fn remove_left_files(&self) -> Result<(), DiskError> {
+        if !self.leftovers.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        for name in self.root.subdirectories()? {
+            let id = name.parse::<u32>().ok();
+            if id.is_none_or(|id| self.by_id(id).is_some() || id >= self.next_id()) {
+                continue;
+            }
+            let directory = self.root.subdirectory(&name)?;
+            for file in directory.list()? {
+                directory.remove(&file)?;
+            }
+            directory.sync()?;
+        }
+        Ok(())
     }
 
     /// Makes the topics' directories durable.
@@ -171,6 +311,23 @@ impl Topics {
     }
 }
 
+impl Maps {
+    fn insert(&mut self, topic: &Arc<Topic>) {
+        self.by_id.insert(topic.id, Arc::clone(topic));
+        if !topic.is_deleted() {
+            self.by_name.insert(topic.name.clone(), Arc::clone(topic));
+        }
+        self.next_id = self.next_id.max(topic.id + 1);
+    }
+
+    /// A topic made again under the name keeps it.
+    fn forget_name(&mut self, topic: &Topic) {
+        if self.by_name.get(&topic.name).is_some_and(|named| named.id == topic.id) {
+            self.by_name.remove(&topic.name);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -178,6 +335,11 @@ mod tests {
     use timerlog::disk::sim::SimDisk;
 
     use super::*;
+
+    fn at(id: u32, name: &str, queues: u16, set_at: u64) -> TopicAt<'_> {
+        let settings = TopicSettings::mixed(queues);
+        TopicAt { id, name, settings, set_at: Offset::new(set_at) }
+    }
 
     /// Found by killing the server under load, in async mode: the producer that made a topic and dispatch,
     /// which had read its record already, each added the topic. Both gave out the same offsets, and of two
@@ -190,7 +352,7 @@ mod tests {
         let add_all = || -> Vec<_> {
             let add = |id: u32| {
                 together.wait();
-                topics.add(id, &format!("topic-{id}"), &[0, 0], 0).expect("a directory")
+                topics.set(&at(id, &format!("topic-{id}"), 2, 32)).expect("a directory")
             };
             (1..500).map(add).collect()
         };
@@ -203,5 +365,53 @@ mod tests {
             let found = topics.by_name(&one.name).expect("it was added");
             assert!(Arc::ptr_eq(one, &found), "another topic of name {}", one.name);
         }
+    }
+
+    #[test]
+    fn a_topic_that_grows_keeps_its_queues_and_what_is_counted_of_it() {
+        let topics = Topics::new(SimDisk::new(1).root(), 0);
+        let before = topics.set(&at(1, "orders", 2, 32)).unwrap();
+        before.scheduled();
+        before.queues[1].take_offsets(7);
+        let after = topics.set(&at(1, "orders", 5, 64)).unwrap();
+        assert_eq!(after.queues.len(), 5);
+        assert_eq!(after.queues[1].next_offset(), 7);
+        assert_eq!(after.pending(), 1);
+        before.scheduled();
+        assert_eq!(after.pending(), 2);
+        // Dispatch comes to the older record later.
+        let again = topics.set(&at(1, "orders", 2, 32)).unwrap();
+        assert!(Arc::ptr_eq(&again, &after));
+    }
+
+    #[test]
+    fn a_deleted_topics_name_is_free_at_once_and_its_successor_keeps_it() {
+        let topics = Topics::new(SimDisk::new(1).root(), 0);
+        let old = topics.set(&at(1, "orders", 2, 32)).unwrap();
+        topics.mark_deleted(&old);
+        assert!(old.is_deleted());
+        assert!(topics.by_name("orders").is_none());
+        assert!(topics.by_id(1).is_some(), "dispatch still has records of it to come to");
+        let new = topics.set(&at(2, "orders", 2, 96)).unwrap();
+        assert!(!new.is_deleted());
+        topics.remove(1);
+        assert!(topics.by_id(1).is_none());
+        assert_eq!(topics.by_name("orders").unwrap().id, 2);
+    }
+
+    #[test]
+    fn files_of_a_topic_that_is_gone_are_removed_and_no_others() {
+        let disk = SimDisk::new(1);
+        let topics = Topics::new(disk.root(), 0);
+        for id in 1..=2 {
+            let topic = topics.set(&at(id, &format!("topic-{id}"), 1, 32)).unwrap();
+            topic.queues[0].units.append(0, &[crate::consumequeue::Unit::HOLE]).unwrap();
+        }
+        let files =
+            |id: u32| disk.root().subdirectory(&directory_name(id)).unwrap().list().unwrap();
+        topics.remove(1);
+        topics.remove_left_files().unwrap();
+        assert!(files(1).is_empty());
+        assert_eq!(files(2).len(), 1);
     }
 }

@@ -54,7 +54,7 @@ impl DequeueMessage {
         Ok(())
     }
 
-    /// Where the entry goes; nothing when it is settled, or nobody knows where it should go. Looking here
+    /// Where the entry goes; nothing when it is settled, or where it should go is gone. Looking here
     /// also brings the settled bits into memory, ahead of the moment.
     fn due(&self, entry: &Entry) -> Result<Option<(QueueKey, Due)>, SettledError> {
         let cause = Offset::new(entry.offset);
@@ -63,9 +63,11 @@ impl DequeueMessage {
             return Ok(None);
         }
         let tag = TimerTag(entry.tag);
-        let topic = self.store.topic_by_id(tag.topic_id());
-        let known = topic.is_some_and(|topic| topic.queue(tag.queue()).is_some());
-        if tag.kind() != Some(TimedKind::Message) || !known {
+        let Some(topic) = self.store.topic_by_id(tag.topic_id()) else {
+            // Its topic was deleted.
+            return Ok(None);
+        };
+        if tag.kind() != Some(TimedKind::Message) || topic.queue(tag.queue()).is_none() {
             tracing::error!(offset = entry.offset, tag = entry.tag, "a timer leads nowhere");
             return Ok(None);
         }

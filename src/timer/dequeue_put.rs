@@ -17,7 +17,7 @@ use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, Outcome, SettleError, Turn};
 use crate::message::record::{Delivery, DeliveryReason, Fired};
 use crate::stage::{Pipe, Progress, Signal, Stage, StageError};
-use crate::store::{QueueKey, Store};
+use crate::store::{QueueKey, Store, Topic};
 
 /// Messages of one queue in a turn.
 const TURN: usize = 256;
@@ -156,8 +156,15 @@ impl DequeuePut {
             }
             Err(error) => return Err(FireError::Append(error)),
         };
+        // Deleted: nothing of it is delivered any more, whatever waits here.
+        let topic = store.topic_by_id(queue.0).filter(|topic| !topic.is_deleted());
+        let Some(topic) = topic else {
+            drop(turn);
+            self.report(&taken, &[], now.wall);
+            return Ok(Fire::Done);
+        };
         let (settled, outcome) = settle(&mut turn, &taken);
-        self.append(&mut turn, queue, &settled, now.wall);
+        append(&mut turn, &topic, queue.1, &settled, now.wall);
         drop(turn);
         if outcome.is_err() {
             // The rest is not decided: it stays out of the counts, so the read time stays before it.
@@ -179,28 +186,6 @@ impl DequeuePut {
         }
         self.note_first(queue);
         taken
-    }
-
-    fn append(&self, turn: &mut Turn<'_>, key: QueueKey, settled: &[Due], now: Timestamp) {
-        if settled.is_empty() {
-            return;
-        }
-        let (topic_id, queue) = key;
-        let topic = self.store.topic_by_id(topic_id).expect("stage 4 found the topic");
-        let place = topic.queue(queue).expect("stage 4 found the queue");
-        let fired = settled.iter().map(|due| {
-            assert!(due.deadline <= now, "nothing fires early");
-            Fired { cause: due.cause, length: due.length, tag_hash: due.tag_hash }
-        });
-        let run = Delivery {
-            fired_at: now,
-            first_queue_offset: place.take_offsets(settled.len() as u64),
-            topic_id,
-            queue,
-            reason: DeliveryReason::Deadline,
-            fired: fired.collect(),
-        };
-        turn.append(run.encode());
     }
 
     /// Tells the slots that their entries are settled, and the observer what fired.
@@ -230,6 +215,26 @@ impl DequeuePut {
         let millis = u64::try_from(held?.as_millis()).unwrap_or(u64::MAX);
         now.wall.checked_add(millis.max(1))
     }
+}
+
+fn append(turn: &mut Turn<'_>, topic: &Topic, queue: u16, settled: &[Due], now: Timestamp) {
+    if settled.is_empty() {
+        return;
+    }
+    let place = topic.queue(queue).expect("stage 4 found the queue");
+    let fired = settled.iter().map(|due| {
+        assert!(due.deadline <= now, "nothing fires early");
+        Fired { cause: due.cause, length: due.length, tag_hash: due.tag_hash }
+    });
+    let run = Delivery {
+        fired_at: now,
+        first_queue_offset: place.take_offsets(settled.len() as u64),
+        topic_id: topic.id,
+        queue,
+        reason: DeliveryReason::Deadline,
+        fired: fired.collect(),
+    };
+    topic.appended(turn.append(run.encode()));
 }
 
 /// Settles what is taken, in order; answers those that fire, and whether the bits could all be read.

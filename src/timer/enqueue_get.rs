@@ -5,10 +5,11 @@ use std::sync::Arc;
 use timerlog::{Entry, EntryKind, Filing};
 
 use super::Requests;
-use crate::clock::Now;
+use crate::clock::{Now, Timestamp};
 use crate::commitlog::{Outcome, ReadError};
 use crate::consumequeue::Unit;
-use crate::message::record::{Cancel, Kind, Message, Placement, Record};
+use crate::message::offset::Offset;
+use crate::message::record::{Cancel, Kind, Message, Placement, Record, RecordError, Reschedule};
 use crate::message::timer_tag::TimerTag;
 use crate::stage::{Pipe, Progress, Signal, Stage, StageError};
 use crate::store::{ArrivalListener, Store, StoreError, TIMER_TOPIC_ID, Topic};
@@ -57,64 +58,113 @@ impl EnqueueGet {
         self.topic.queues[0].units.read(self.next, BATCH, &mut self.units)?;
         let mut filings = Vec::with_capacity(self.units.len());
         for unit in std::mem::take(&mut self.units) {
-            if let Some(filing) = self.filing(unit)? {
-                filings.push(filing);
-            }
+            self.file(unit, &mut filings)?;
             self.next += 1;
         }
         Ok(Requests { filings, upto: self.next })
     }
 
-    /// What the unit asks for; nothing when it is settled, or lost to damage.
-    fn filing(&mut self, unit: Unit) -> Result<Option<Filing>, StoreError> {
+    /// Adds what the unit asks for; nothing when it is settled, or lost to damage.
+    fn file(&mut self, unit: Unit, filings: &mut Vec<Filing>) -> Result<(), StoreError> {
         if unit.is_hole() {
-            return Ok(None);
+            return Ok(());
         }
         let mut bytes = std::mem::take(&mut self.bytes);
-        let filing = match self.store.log().reader().head(unit.offset, &mut bytes) {
-            Ok(record) => self.filing_of(unit, &record),
-            Err(ReadError::Record { offset, cause }) => {
-                // One bad record is lost alone: it must not stop those behind it.
-                tracing::error!(offset, error = %cause, "a timed record is damaged");
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
+        let filed = match self.store.log().reader().head(unit.offset, &mut bytes) {
+            Ok(record) => self.file_record(unit, &record, filings),
+            Err(ReadError::Record { cause, .. }) => Err(FilingError::Record(cause)),
+            Err(error) => Err(FilingError::Store(error.into())),
         };
         self.bytes = bytes;
-        filing
+        match filed {
+            Ok(()) => Ok(()),
+            Err(FilingError::Record(error)) => {
+                // One bad record is lost alone: it must not stop those behind it.
+                let offset = unit.offset.get();
+                tracing::error!(offset, %error, "a timed record is damaged");
+                Ok(())
+            }
+            Err(FilingError::Store(error)) => Err(error),
+        }
     }
 
-    fn filing_of(&self, unit: Unit, record: &Record<'_>) -> Result<Option<Filing>, StoreError> {
-        let offset = unit.offset.get();
+    /// A record may ask for two things: what takes the place of another cause takes that out.
+    fn file_record(
+        &self,
+        unit: Unit,
+        record: &Record<'_>,
+        filings: &mut Vec<Filing>,
+    ) -> Result<(), FilingError> {
         match record.header.kind {
             Kind::Message => {
-                // What was delivered is left out. What was cancelled is filed all the same: its cancel
-                // stands later in the topic and takes it out of the counts again.
-                if self.store.log().settled().get(unit.offset)? == Some(Outcome::Delivered) {
-                    return Ok(None);
+                let head = Message::decode_fixed(record)?;
+                if let Placement::Timed { deadline } = head.placement {
+                    let tag = TimerTag::message(head.topic_id, head.queue, head.tag_hash);
+                    self.add(unit, deadline, tag.0, filings)?;
                 }
-                let Ok(head) = Message::decode_fixed(record) else { return Ok(None) };
-                let Placement::Timed { deadline } = head.placement else { return Ok(None) };
-                let deadline = deadline.as_millis();
-                let tag = TimerTag::message(head.topic_id, head.queue, head.tag_hash).0;
-                let entry = Entry { deadline, offset, length: unit.length, tag };
-                Ok(Some(Filing { kind: EntryKind::Add, entry }))
+                if head.replaces
+                    && let Some(timer) = Message::decode(record)?.timer
+                    && let Some(replaced) = timer.replaces
+                {
+                    filings.push(out(replaced.cause, replaced.deadline, replaced.tag));
+                }
+            }
+            Kind::Reschedule => {
+                let moved = Reschedule::decode(record)?;
+                self.add(unit, moved.deadline, moved.tag, filings)?;
+                filings.push(out(moved.cause, moved.was_due_at, moved.tag));
             }
             Kind::Cancel => {
-                let Ok(cancel) = Cancel::decode(record) else { return Ok(None) };
-                let entry = Entry {
-                    deadline: cancel.deadline.as_millis(),
-                    offset: cancel.cause.get(),
-                    length: 0,
-                    tag: cancel.tag,
-                };
-                Ok(Some(Filing { kind: EntryKind::Cancel, entry }))
+                let cancel = Cancel::decode(record)?;
+                filings.push(out(cancel.cause, cancel.deadline, cancel.tag));
             }
-            kind => {
-                tracing::error!(offset, ?kind, "the timer topic points at another kind of record");
-                Ok(None)
-            }
+            got => return Err(RecordError::Kind { got, expected: Kind::Message }.into()),
         }
+        Ok(())
+    }
+
+    /// What was delivered is left out, and what has lost its topic. What was settled otherwise is filed all
+    /// the same: the record that did it stands later in the topic and takes it out of the counts again.
+    fn add(
+        &self,
+        unit: Unit,
+        deadline: Timestamp,
+        tag: u64,
+        filings: &mut Vec<Filing>,
+    ) -> Result<(), FilingError> {
+        let settled = self.store.log().settled().get(unit.offset).map_err(StoreError::from)?;
+        let topic = self.store.topic_by_id(TimerTag(tag).topic_id());
+        if settled == Some(Outcome::Delivered) || topic.is_none() {
+            return Ok(());
+        }
+        let (deadline, offset) = (deadline.as_millis(), unit.offset.get());
+        let entry = Entry { deadline, offset, length: unit.length, tag };
+        filings.push(Filing { kind: EntryKind::Add, entry });
+        Ok(())
+    }
+}
+
+/// Takes the entry of `cause` out of its slot's counts.
+fn out(cause: Offset, deadline: Timestamp, tag: u64) -> Filing {
+    let (deadline, offset) = (deadline.as_millis(), cause.get());
+    Filing { kind: EntryKind::Cancel, entry: Entry { deadline, offset, length: 0, tag } }
+}
+
+/// Why a unit of the timer topic is not filed.
+enum FilingError {
+    Record(RecordError),
+    Store(StoreError),
+}
+
+impl From<RecordError> for FilingError {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
+    }
+}
+
+impl From<StoreError> for FilingError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }
 

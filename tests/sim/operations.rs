@@ -9,7 +9,8 @@ use timerlog::disk::Operation;
 use crate::model::{Checked, Message, Told, ensure};
 use crate::world::{GROUPS, Held, Open, TOPICS, World};
 
-const DERIVED: [&str; 5] = ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"];
+pub(crate) const DERIVED: [&str; 6] =
+    ["consumequeue", "settled", "timerlog", "index", "checkpoint-a", "checkpoint-b"];
 
 impl World {
     pub(crate) fn operation(&mut self) -> Checked {

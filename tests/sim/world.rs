@@ -413,7 +413,7 @@ impl World {
     fn check_rebuild(&mut self, seen: &BTreeSet<u64>) -> Checked {
         self.stop();
         self.disk.kill();
-        for derived in ["consumequeue", "settled", "timerlog", "checkpoint-a", "checkpoint-b"] {
+        for derived in crate::operations::DERIVED {
             self.lose(derived);
         }
         self.start()?;

@@ -175,6 +175,7 @@ pub(super) fn message_with(body: &[u8]) -> Encoded {
         tag_hash: 0,
         topic: "t".into(),
         attributes: Attributes::default(),
+        timer: None,
     };
     message.encode(body)
 }

@@ -4,12 +4,16 @@
 //! | field 1 | length 4 | bytes |  ...  to the end of the head
 //! ```
 //!
-//! Fields 1, 2, 3, 5, 7 and 8 stand at most once, 4 and 6 as often as it takes. A property is
-//! `name length 2 | name | value`. All text is UTF-8. Which fields are there is the message's
+//! Fields 1, 2, 3, 5, 7, 8, 9 and 10 stand at most once, 4 and 6 as often as it takes. A property is
+//! `name length 2 | name | value`; what a timer replaces (10, only with 9) is
+//! `cause 8 | deadline ms 8 | timer tag 8`. All text is UTF-8. Which fields are there is the message's
 //! business; a number that is not known is an error, since it was written by a newer version.
 
 use super::super::Attributes;
-use super::{length_u32, read_u16, read_u32};
+use super::super::offset::Offset;
+use super::message::{KeyedTimer, Replaced};
+use super::{length_u32, read_u16, read_u32, read_u64};
+use crate::clock::Timestamp;
 
 const TOPIC: u8 = 1;
 const CONTENT_TYPE: u8 = 2;
@@ -19,8 +23,11 @@ const MESSAGE_GROUP: u8 = 5;
 const PROPERTY: u8 = 6;
 const TRACEPARENT: u8 = 7;
 const TRACESTATE: u8 = 8;
+const TIMER_KEY: u8 = 9;
+const REPLACES: u8 = 10;
 
 const FIELD_HEADER: usize = 5;
+const REPLACES_LENGTH: usize = 24;
 
 /// Why the fields cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,12 +40,21 @@ pub enum AttributesError {
     Twice { field: u8 },
     #[error("field {field} is not UTF-8")]
     NotText { field: u8 },
+    #[error("field {field} has {got} bytes, not {expected}")]
+    Length { field: u8, got: usize, expected: usize },
     #[error("the topic's name is missing")]
     NoTopic,
+    #[error("it replaces a timer and has no timer's key")]
+    NoTimerKey,
 }
 
 /// Appends the fields to `head`.
-pub(super) fn encode(topic: &str, attributes: &Attributes, head: &mut Vec<u8>) {
+pub(super) fn encode(
+    topic: &str,
+    attributes: &Attributes,
+    timer: Option<&KeyedTimer>,
+    head: &mut Vec<u8>,
+) {
     put(head, TOPIC, &[topic.as_bytes()]);
     if !attributes.content_type.is_empty() {
         put(head, CONTENT_TYPE, &[attributes.content_type.as_bytes()]);
@@ -54,10 +70,21 @@ pub(super) fn encode(topic: &str, attributes: &Attributes, head: &mut Vec<u8>) {
     }
     put_optional(head, TRACEPARENT, attributes.traceparent.as_deref());
     put_optional(head, TRACESTATE, attributes.tracestate.as_deref());
+    if let Some(timer) = timer {
+        put(head, TIMER_KEY, &[timer.key.as_bytes()]);
+        if let Some(replaced) = &timer.replaces {
+            let parts = [replaced.cause.get(), replaced.deadline.as_millis(), replaced.tag];
+            put(head, REPLACES, &parts.map(u64::to_le_bytes).each_ref().map(<[u8; 8]>::as_slice));
+        }
+    }
 }
 
 /// An upper bound of what [`encode`] appends.
-pub(super) fn encoded_length(topic: &str, attributes: &Attributes) -> usize {
+pub(super) fn encoded_length(
+    topic: &str,
+    attributes: &Attributes,
+    timer: Option<&KeyedTimer>,
+) -> usize {
     let optional =
         |text: &Option<String>| text.as_ref().map_or(0, |text| FIELD_HEADER + text.len());
     FIELD_HEADER * 2
@@ -73,6 +100,7 @@ pub(super) fn encoded_length(topic: &str, attributes: &Attributes) -> usize {
             .sum::<usize>()
         + optional(&attributes.traceparent)
         + optional(&attributes.tracestate)
+        + timer.map_or(0, |timer| FIELD_HEADER * 2 + timer.key.len() + REPLACES_LENGTH)
 }
 
 fn put_optional(head: &mut Vec<u8>, field: u8, text: Option<&str>) {
@@ -90,9 +118,13 @@ fn put(head: &mut Vec<u8>, field: u8, parts: &[&[u8]]) {
     }
 }
 
-/// Reads the topic's name and the attributes back.
-pub(super) fn decode(mut bytes: &[u8]) -> Result<(String, Attributes), AttributesError> {
+/// Reads the topic's name, the attributes and the timer's key back.
+pub(super) fn decode(
+    mut bytes: &[u8],
+) -> Result<(String, Attributes, Option<KeyedTimer>), AttributesError> {
     let mut topic = None;
+    let mut timer_key = None;
+    let mut replaces = None;
     let mut content_type = None;
     let mut attributes = Attributes::default();
     while !bytes.is_empty() {
@@ -106,11 +138,30 @@ pub(super) fn decode(mut bytes: &[u8]) -> Result<(String, Attributes), Attribute
             PROPERTY => attributes.properties.push(property(value)?),
             TRACEPARENT => once(&mut attributes.traceparent, field, text(field, value)?)?,
             TRACESTATE => once(&mut attributes.tracestate, field, text(field, value)?)?,
+            TIMER_KEY => once(&mut timer_key, field, text(field, value)?)?,
+            REPLACES => once(&mut replaces, field, replaced(value)?)?,
             field => return Err(AttributesError::UnknownField { field }),
         }
     }
     attributes.content_type = content_type.unwrap_or_default();
-    Ok((topic.ok_or(AttributesError::NoTopic)?, attributes))
+    let timer = match (timer_key, replaces) {
+        (Some(key), replaces) => Some(KeyedTimer { key, replaces }),
+        (None, None) => None,
+        (None, Some(_)) => return Err(AttributesError::NoTimerKey),
+    };
+    Ok((topic.ok_or(AttributesError::NoTopic)?, attributes, timer))
+}
+
+fn replaced(value: &[u8]) -> Result<Replaced, AttributesError> {
+    if value.len() != REPLACES_LENGTH {
+        let (got, expected) = (value.len(), REPLACES_LENGTH);
+        return Err(AttributesError::Length { field: REPLACES, got, expected });
+    }
+    Ok(Replaced {
+        cause: Offset::new(read_u64(value, 0)),
+        deadline: Timestamp::from_millis(read_u64(value, 8)),
+        tag: read_u64(value, 16),
+    })
 }
 
 fn take<'a>(bytes: &mut &'a [u8]) -> Result<(u8, &'a [u8]), AttributesError> {
@@ -145,7 +196,7 @@ fn text(field: u8, value: &[u8]) -> Result<String, AttributesError> {
     }
 }
 
-fn once(slot: &mut Option<String>, field: u8, value: String) -> Result<(), AttributesError> {
+fn once<T>(slot: &mut Option<T>, field: u8, value: T) -> Result<(), AttributesError> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(AttributesError::Twice { field }),

@@ -11,12 +11,14 @@
 //! - *nonce*: random; with the offset it is what the message id's MAC covers.
 //! - *flags* bit 0: the message has a moment. Then *deadline* is it and *queue offset* is zero (a
 //!   delivery record will give it one); otherwise *deadline* is zero and *queue offset* is its place
-//!   in its queue.
+//!   in its queue. Bit 1: the index has entries for it. Bit 2: it replaces a timer of its key, and so is
+//!   the fact that settles that one. Both are told by the attributes; the bits save reading them.
 //! - *queue* is chosen when it is put, for both.
 //!
 //! A message takes at least 96 bytes, three steps: the outcome of a cause needs three settled bits.
 
 use super::super::Attributes;
+use super::super::offset::Offset;
 use super::{
     Encoded, HEADER_LENGTH, Kind, Record, RecordError, attributes, read_u16, read_u32, read_u64,
 };
@@ -36,6 +38,8 @@ const ATTRIBUTES: usize = ZERO + 2;
 const _: () = assert!(super::super::offset::round_up(HEADER_LENGTH + ATTRIBUTES) >= 96);
 
 const TIMED: u16 = 1;
+const INDEXED: u16 = 1 << 1;
+const REPLACES: u16 = 1 << 2;
 
 /// Where a message belongs in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,22 @@ pub enum Placement {
     Ready { queue_offset: u64 },
     /// Waits in the wheel.
     Timed { deadline: Timestamp },
+}
+
+/// A message put under a key of its topic, of which at most one waits at any time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedTimer {
+    pub key: String,
+    /// The one that waited under the key before. This record settles it.
+    pub replaces: Option<Replaced>,
+}
+
+/// What is needed of a cause to settle it and to find its entry in the wheel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    pub cause: Offset,
+    pub deadline: Timestamp,
+    pub tag: u64,
 }
 
 /// A message as its record has it, without the body.
@@ -57,15 +77,18 @@ pub struct Message {
     pub tag_hash: u16,
     pub topic: String,
     pub attributes: Attributes,
+    pub timer: Option<KeyedTimer>,
 }
 
 impl Message {
     pub fn encode(&self, body: &[u8]) -> Encoded {
-        let (flags, deadline, queue_offset) = match self.placement {
+        let (timed, deadline, queue_offset) = match self.placement {
             Placement::Ready { queue_offset } => (0, 0, queue_offset),
             Placement::Timed { deadline } => (TIMED, deadline.as_millis(), 0),
         };
-        let head = ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes);
+        let flags = timed | self.flags();
+        let timer = self.timer.as_ref();
+        let head = ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes, timer);
         let mut record = Encoded::start(Kind::Message, head, body.len());
         record.head(&self.nonce.to_le_bytes());
         record.head(&self.born_at.as_millis().to_le_bytes());
@@ -76,8 +99,14 @@ impl Message {
         record.head(&self.tag_hash.to_le_bytes());
         record.head(&flags.to_le_bytes());
         record.head(&[0; 2]);
-        attributes::encode(&self.topic, &self.attributes, &mut record.bytes);
+        attributes::encode(&self.topic, &self.attributes, timer, &mut record.bytes);
         record.finish(body)
+    }
+
+    fn flags(&self) -> u16 {
+        let indexed = !self.attributes.keys.is_empty() || self.timer.is_some();
+        let replaces = self.timer.as_ref().is_some_and(|timer| timer.replaces.is_some());
+        u16::from(indexed) * INDEXED + u16::from(replaces) * REPLACES
     }
 
     /// Gives an encoded ready message its place in its queue, which only the appender knows.
@@ -93,8 +122,8 @@ impl Message {
     pub fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
         record.expect(Kind::Message)?;
         let fixed = MessageHead::decode(record.head)?;
-        let (topic, attributes) = attributes::decode(&record.head[ATTRIBUTES..])?;
-        Ok(Self {
+        let (topic, attributes, timer) = attributes::decode(&record.head[ATTRIBUTES..])?;
+        let message = Self {
             nonce: fixed.nonce,
             born_at: fixed.born_at,
             placement: fixed.placement,
@@ -103,7 +132,12 @@ impl Message {
             tag_hash: fixed.tag_hash,
             topic,
             attributes,
-        })
+            timer,
+        };
+        if message.flags() != read_u16(record.head, FLAGS) & !TIMED {
+            return Err(RecordError::Head("flags and attributes disagree"));
+        }
+        Ok(message)
     }
 
     /// The fixed part alone: all that dispatch and the timer need, with nothing allocated.
@@ -126,6 +160,10 @@ pub struct MessageHead {
     pub topic_id: u32,
     pub queue: u16,
     pub tag_hash: u16,
+    /// The index has entries for it: it has keys.
+    pub indexed: bool,
+    /// It settles the timer that waited under its key.
+    pub replaces: bool,
 }
 
 impl MessageHead {
@@ -135,7 +173,11 @@ impl MessageHead {
         }
         let deadline = read_u64(head, DEADLINE);
         let queue_offset = read_u64(head, QUEUE_OFFSET);
-        let placement = match (read_u16(head, FLAGS), deadline, queue_offset) {
+        let flags = read_u16(head, FLAGS);
+        if flags & !(TIMED | INDEXED | REPLACES) != 0 {
+            return Err(RecordError::NotZero);
+        }
+        let placement = match (flags & TIMED, deadline, queue_offset) {
             (0, 0, queue_offset) => Placement::Ready { queue_offset },
             (TIMED, deadline, 0) => Placement::Timed { deadline: Timestamp::from_millis(deadline) },
             _ => return Err(RecordError::Head("flags, deadline and queue offset disagree")),
@@ -150,6 +192,8 @@ impl MessageHead {
             topic_id: read_u32(head, TOPIC_ID),
             queue: read_u16(head, QUEUE),
             tag_hash: read_u16(head, TAG_HASH),
+            indexed: flags & INDEXED != 0,
+            replaces: flags & REPLACES != 0,
         })
     }
 }

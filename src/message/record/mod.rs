@@ -23,19 +23,23 @@ mod ack;
 mod attributes;
 mod cancel;
 mod delivery;
+mod idempotency;
 mod message;
 mod opened;
 mod quarantine;
+mod reschedule;
 mod settings;
 
 pub use ack::{Ack, Acked, LeaseExpired};
 pub use attributes::AttributesError;
 pub use cancel::Cancel;
 pub use delivery::{Delivery, DeliveryReason, Fired};
-pub use message::{Message, MessageHead, Placement, tag_hash};
+pub use idempotency::{Bound, IdempotencyKey, ItemOutcome};
+pub use message::{KeyedTimer, Message, MessageHead, Placement, Replaced, tag_hash};
 pub use opened::Opened;
 pub use quarantine::{DamageReason, Quarantine};
-pub use settings::{GroupSet, TopicSet};
+pub use reschedule::Reschedule;
+pub use settings::{GroupSet, TopicDeleted, TopicSet, topic_type_number, topic_type_of};
 
 use super::offset::{Offset, round_up};
 

@@ -1,10 +1,15 @@
-//! Topics (kind 15) and groups (kind 17) with their settings.
+//! Topics (kinds 15, 16) and groups (kind 17) with their settings.
 //!
 //! ```text
-//! topic set  head   0          4         6       7      8         16
-//!                   +----------+---------+-------+------+---------+- - - +
-//!                   | topic id | queues  | type  | zero | at ms   | name |
-//!                   +----------+---------+-------+------+---------+- - - +
+//! topic set  head   0          4         6       7      8         16           24
+//!                   +----------+---------+-------+------+---------+------------+- - - +
+//!                   | topic id | queues  | type  | zero | at ms   | retention  | name |
+//!                   |          |         |       |      |         | ms         |      |
+//!                   +----------+---------+-------+------+---------+------------+- - - +
+//! topic      head   0          4      8       16
+//! deleted           +----------+------+-------+
+//!                   | topic id | zero | at ms |
+//!                   +----------+------+-------+
 //! group set  head   0          4       8         16                24
 //!                   +----------+-------+---------+-----------------+- - - +
 //!                   | group id | epoch | at ms   | invisible for   | name |
@@ -12,33 +17,57 @@
 //!                   +----------+-------+---------+-----------------+- - - +
 //! ```
 //!
-//! Ids count creations from 1 up and are never used again, so that a name made anew starts empty.
+//! Ids count creations from 1 up and are never used again, so that a name made anew starts empty. A set
+//! record of an id that is there changes its settings. *Retention* 0 is the server's own.
 //! Settings to come go into the body, which is empty today.
 
+use super::super::{TopicSettings, TopicType};
 use super::{Encoded, Kind, Record, RecordError, read_u16, read_u32, read_u64};
 use crate::clock::Timestamp;
 
-const TOPIC_HEAD: usize = 16;
+const TOPIC_HEAD: usize = 24;
+const DELETED_HEAD: usize = 16;
 const GROUP_HEAD: usize = 24;
-
-/// What a topic takes. Persisted; today every topic is mixed.
-const MIXED: u8 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicSet {
     pub topic_id: u32,
-    pub queues: u16,
+    pub settings: TopicSettings,
     pub at: Timestamp,
     pub name: String,
+}
+
+/// From this record on nothing of the topic is delivered, whatever waits in the wheel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicDeleted {
+    pub topic_id: u32,
+    pub at: Timestamp,
+}
+
+/// The number of a topic type on the disk.
+pub fn topic_type_number(of: TopicType) -> u8 {
+    match of {
+        TopicType::Mixed => 1,
+        TopicType::Normal => 2,
+        TopicType::Delay => 3,
+        TopicType::Fifo => 4,
+        TopicType::Transaction => 5,
+    }
+}
+
+/// The topic type that `number` stands for on the disk.
+pub fn topic_type_of(number: u8) -> Option<TopicType> {
+    TopicType::ALL.into_iter().find(|&of| topic_type_number(of) == number)
 }
 
 impl TopicSet {
     pub fn encode(&self) -> Encoded {
         let mut record = Encoded::start(Kind::TopicSet, TOPIC_HEAD + self.name.len(), 0);
         record.head(&self.topic_id.to_le_bytes());
-        record.head(&self.queues.to_le_bytes());
-        record.head(&[MIXED, 0]);
+        record.head(&self.settings.queues.to_le_bytes());
+        record.head(&[topic_type_number(self.settings.of), 0]);
         record.head(&self.at.as_millis().to_le_bytes());
+        record.head(&self.settings.retention_ms.unwrap_or(0).to_le_bytes());
         record.head(self.name.as_bytes());
         record.finish(&[])
     }
@@ -49,19 +78,46 @@ impl TopicSet {
     pub fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
         record.expect(Kind::TopicSet)?;
         let (head, name) = split_name(record, TOPIC_HEAD)?;
-        if head[6] != MIXED || head[7] != 0 {
-            return Err(RecordError::Head("a topic's type is not known"));
+        if head[7] != 0 {
+            return Err(RecordError::NotZero);
         }
+        let of = topic_type_of(head[6]).ok_or(RecordError::Head("a topic's type is not known"))?;
         let queues = read_u16(head, 4);
         if queues == 0 {
             return Err(RecordError::Head("a topic has at least one queue"));
         }
+        let retention_ms = Some(read_u64(head, 16)).filter(|&retention| retention > 0);
         Ok(Self {
             topic_id: read_u32(head, 0),
-            queues,
+            settings: TopicSettings { of, queues, retention_ms },
             at: Timestamp::from_millis(read_u64(head, 8)),
             name,
         })
+    }
+}
+
+impl TopicDeleted {
+    pub fn encode(&self) -> Encoded {
+        let mut record = Encoded::start(Kind::TopicDeleted, DELETED_HEAD, 0);
+        record.head(&self.topic_id.to_le_bytes());
+        record.head(&[0; 4]);
+        record.head(&self.at.as_millis().to_le_bytes());
+        record.finish(&[])
+    }
+
+    /// # Errors
+    ///
+    /// [`RecordError`] when it is another kind or does not follow the format.
+    pub fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
+        record.expect(Kind::TopicDeleted)?;
+        if record.head.len() != DELETED_HEAD || !record.body.is_empty() {
+            return Err(RecordError::Head("a topic's deletion has a head of 16 bytes and no body"));
+        }
+        if read_u32(record.head, 4) != 0 {
+            return Err(RecordError::NotZero);
+        }
+        let (topic_id, at) = (read_u32(record.head, 0), read_u64(record.head, 8));
+        Ok(Self { topic_id, at: Timestamp::from_millis(at) })
     }
 }
 

@@ -10,7 +10,7 @@ mod samples;
 use self::samples::{Fact, MAGIC, OFFSET, samples};
 use super::*;
 use crate::clock::Timestamp;
-use crate::message::Attributes;
+use crate::message::{Attributes, TopicSettings};
 
 #[test]
 fn every_record_comes_back_as_it_was_written() {
@@ -136,13 +136,15 @@ fn the_fixed_part_of_a_message_says_the_same_as_the_whole() {
             topic_id: message.topic_id,
             queue: message.queue,
             tag_hash: message.tag_hash,
+            indexed: !message.attributes.keys.is_empty() || message.timer.is_some(),
+            replaces: message.timer.is_some_and(|timer| timer.replaces.is_some()),
         };
         assert_eq!(Message::decode_fixed(&record), Ok(expected), "{name}");
     }
 }
 
 #[test]
-fn every_message_takes_the_three_steps_that_its_outcome_needs() {
+fn every_cause_takes_the_three_steps_that_its_outcome_needs() {
     let message = Message {
         nonce: 0,
         born_at: Timestamp::from_millis(0),
@@ -152,8 +154,20 @@ fn every_message_takes_the_three_steps_that_its_outcome_needs() {
         tag_hash: 0,
         topic: String::new(),
         attributes: Attributes::default(),
+        timer: None,
     };
     assert_eq!(message.encode(&[]).len(), 96);
+    let zero = Timestamp::from_millis(0);
+    let reschedule = Reschedule {
+        cause: Offset::ZERO,
+        message: Offset::ZERO,
+        was_due_at: zero,
+        deadline: zero,
+        tag: 0,
+        at: zero,
+        message_length: 0,
+    };
+    assert_eq!(reschedule.encode().len(), 96);
 }
 
 #[test]
@@ -169,5 +183,6 @@ fn a_delivery_takes_what_it_says_it_will() {
 #[should_panic(expected = "a head is at most")]
 fn a_head_too_long_to_be_read_again_is_not_written() {
     let name = "n".repeat(MAX_HEAD_LENGTH);
-    TopicSet { topic_id: 1, queues: 1, at: Timestamp::from_millis(0), name }.encode();
+    let settings = TopicSettings::mixed(1);
+    TopicSet { topic_id: 1, settings, at: Timestamp::from_millis(0), name }.encode();
 }

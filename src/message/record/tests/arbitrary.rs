@@ -11,8 +11,11 @@ use crate::clock::Timestamp;
 use crate::message::Attributes;
 
 /// The kinds that have a decoder.
-const DECODED: [Kind; 9] = [
+const DECODED: [Kind; 12] = [
     Kind::Message,
+    Kind::Reschedule,
+    Kind::IdempotencyKey,
+    Kind::TopicDeleted,
     Kind::Cancel,
     Kind::Delivery,
     Kind::Ack,
@@ -51,14 +54,26 @@ fn any_placement() -> impl Strategy<Value = Placement> {
 }
 
 prop_compose! {
+    fn any_timer()(key in text(), replaces in option::of(any::<[u64; 3]>())) -> KeyedTimer {
+        let replaces = replaces.map(|[cause, deadline, tag]| Replaced {
+            cause: Offset::new(cause),
+            deadline: Timestamp::from_millis(deadline),
+            tag,
+        });
+        KeyedTimer { key, replaces }
+    }
+}
+
+prop_compose! {
     fn any_message()(
         (nonce, born_at, placement) in (any::<u64>(), any::<u64>(), any_placement()),
         (topic_id, queue, tag_hash) in (any::<u32>(), any::<u16>(), any::<u16>()),
         topic in text(),
         attributes in any_attributes(),
+        timer in option::of(any_timer()),
     ) -> Message {
         let born_at = Timestamp::from_millis(born_at);
-        Message { nonce, born_at, placement, topic_id, queue, tag_hash, topic, attributes }
+        Message { nonce, born_at, placement, topic_id, queue, tag_hash, topic, attributes, timer }
     }
 }
 
@@ -132,7 +147,11 @@ proptest! {
 
 /// The head of a run or of acks with this count.
 fn head_with_count(kind: Kind, count: u32) -> Vec<u8> {
-    let (length, at) = if kind == Kind::Delivery { (32, 24) } else { (16, 4) };
+    let (length, at) = match kind {
+        Kind::Delivery => (32, 24),
+        Kind::IdempotencyKey => (48, 40),
+        _ => (16, 4),
+    };
     let mut head = vec![0; length];
     head[at..at + 4].copy_from_slice(&count.to_le_bytes());
     if kind == Kind::Delivery {
@@ -146,6 +165,7 @@ fn a_count_is_not_believed_before_the_body_has_been_measured() {
     let cases = [
         (Kind::Delivery, "a delivery's count and body disagree"),
         (Kind::Ack, "an ack's count and body disagree"),
+        (Kind::IdempotencyKey, "an idempotency key's count and body disagree"),
     ];
     for (kind, reason) in cases {
         for count in [1, 2, 255, 257, 1 << 28, 0x1555_5556, u32::MAX - 1, u32::MAX] {
@@ -165,6 +185,7 @@ fn what_is_decoded_takes_no_more_room_than_its_bytes_account_for() {
         let room = match Fact::decode(&record).expect(name) {
             Fact::Delivery(run) => run.fired.capacity() * size_of::<Fired>(),
             Fact::Ack(ack) => ack.acked.capacity() * size_of::<Acked>(),
+            Fact::IdempotencyKey(key) => key.items.capacity() * size_of::<ItemOutcome>(),
             _ => 0,
         };
         assert!(room <= 2 * record.body.len() + 64, "{name} takes {room} bytes");
@@ -192,7 +213,9 @@ fn a_field_that_is_not_known_twice_there_or_not_text_is_refused() {
     let not_utf8 = [0xc3, 0x28];
     let refusals = [
         (Vec::new(), AttributesError::NoTopic),
-        (field(9, b"x"), AttributesError::UnknownField { field: 9 }),
+        (field(11, b"x"), AttributesError::UnknownField { field: 11 }),
+        ([topic.clone(), field(10, &[0; 24])].concat(), AttributesError::NoTimerKey),
+        (field(10, b"x"), AttributesError::Length { field: 10, got: 1, expected: 24 }),
         (field(0, b""), AttributesError::UnknownField { field: 0 }),
         ([topic.clone(), topic.clone()].concat(), AttributesError::Twice { field: 1 }),
         (

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use crate::clock::Timestamp;
-use crate::message::Attributes;
+use crate::message::{Attributes, TopicSettings, TopicType};
 
 pub(super) const OFFSET: Offset = Offset::new(0x0001_2340);
 pub(super) const MAGIC: Magic = Magic(0x5ec4_e75a);
@@ -11,12 +11,15 @@ pub(super) const MAGIC: Magic = Magic(0x5ec4_e75a);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fact {
     Message(Box<Message>, Vec<u8>),
+    Reschedule(Reschedule),
     Cancel(Cancel),
     Delivery(Delivery),
     Ack(Ack),
     LeaseExpired(LeaseExpired),
     Quarantine(Quarantine),
+    IdempotencyKey(IdempotencyKey),
     TopicSet(TopicSet),
+    TopicDeleted(TopicDeleted),
     GroupSet(GroupSet),
     Opened(Opened),
 }
@@ -25,12 +28,15 @@ impl Fact {
     pub(super) fn encode(&self) -> Encoded {
         match self {
             Self::Message(message, body) => message.encode(body),
+            Self::Reschedule(reschedule) => reschedule.encode(),
             Self::Cancel(cancel) => cancel.encode(),
             Self::Delivery(run) => run.encode(),
             Self::Ack(ack) => ack.encode(),
             Self::LeaseExpired(expired) => expired.encode(),
             Self::Quarantine(quarantine) => quarantine.encode(),
+            Self::IdempotencyKey(key) => key.encode(),
             Self::TopicSet(topic) => topic.encode(),
+            Self::TopicDeleted(deleted) => deleted.encode(),
             Self::GroupSet(group) => group.encode(),
             Self::Opened(opened) => opened.encode(),
         }
@@ -42,12 +48,15 @@ impl Fact {
             Kind::Message => {
                 Message::decode(record).map(|m| Self::Message(m.into(), record.body.into()))
             }
+            Kind::Reschedule => Reschedule::decode(record).map(Self::Reschedule),
             Kind::Cancel => Cancel::decode(record).map(Self::Cancel),
             Kind::Delivery => Delivery::decode(record).map(Self::Delivery),
             Kind::Ack => Ack::decode(record).map(Self::Ack),
             Kind::LeaseExpired => LeaseExpired::decode(record).map(Self::LeaseExpired),
             Kind::Quarantine => Quarantine::decode(record).map(Self::Quarantine),
+            Kind::IdempotencyKey => IdempotencyKey::decode(record).map(Self::IdempotencyKey),
             Kind::TopicSet => TopicSet::decode(record).map(Self::TopicSet),
+            Kind::TopicDeleted => TopicDeleted::decode(record).map(Self::TopicDeleted),
             Kind::GroupSet => GroupSet::decode(record).map(Self::GroupSet),
             Kind::Opened => Opened::decode(record).map(Self::Opened),
             kind => panic!("no sample has the kind {kind:?}, which has no decoder yet"),
@@ -60,12 +69,16 @@ pub(super) fn refusals(record: &Record<'_>) -> Vec<(Kind, Option<RecordError>)> 
     vec![
         (Kind::Message, Message::decode(record).err()),
         (Kind::Message, Message::decode_fixed(record).err()),
+        (Kind::Reschedule, Reschedule::decode(record).err()),
         (Kind::Cancel, Cancel::decode(record).err()),
         (Kind::Delivery, Delivery::decode(record).err()),
         (Kind::Ack, Ack::decode(record).err()),
         (Kind::LeaseExpired, LeaseExpired::decode(record).err()),
         (Kind::Quarantine, Quarantine::decode(record).err()),
+        (Kind::IdempotencyKey, IdempotencyKey::decode(record).err()),
+        (Kind::IdempotencyKey, IdempotencyKey::decode_fixed(record).err()),
         (Kind::TopicSet, TopicSet::decode(record).err()),
+        (Kind::TopicDeleted, TopicDeleted::decode(record).err()),
         (Kind::GroupSet, GroupSet::decode(record).err()),
         (Kind::Opened, Opened::decode(record).err()),
     ]
@@ -85,7 +98,34 @@ fn message(placement: Placement, attributes: Attributes) -> Message {
         tag_hash: 0xabcd,
         topic: "orders".into(),
         attributes,
+        timer: None,
     }
+}
+
+/// The timer of a key that replaces another one.
+fn keyed_timer() -> Message {
+    let replaces = Replaced { cause: Offset::new(96), deadline: at(60_001), tag: 1 << 60 };
+    let timer = KeyedTimer { key: "k".into(), replaces: Some(replaces) };
+    let placement = Placement::Timed { deadline: at(60_002) };
+    let plain = message(placement, Attributes::default());
+    Message { topic: "t".into(), tag_hash: 0, timer: Some(timer), ..plain }
+}
+
+fn idempotency_key() -> IdempotencyKey {
+    let accepted = |distance, timed| ItemOutcome::Accepted {
+        distance,
+        nonce: 7,
+        timed,
+        deliver_at: at(60_001),
+    };
+    let items = vec![
+        accepted(224, true),
+        ItemOutcome::Malformed,
+        ItemOutcome::TooFarAhead,
+        ItemOutcome::TypeMismatch,
+        accepted(96, false),
+    ];
+    IdempotencyKey { at: at(8), bound: Bound { key: [1; 16], request: [2; 16] }, items }
 }
 
 fn all_attributes() -> Attributes {
@@ -131,6 +171,21 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
         ("smallest", Fact::Message(smallest.into(), Vec::new())),
         ("ready", Fact::Message(message(ready, all_attributes()).into(), b"cancel me".to_vec())),
         ("timed", Fact::Message(message(timed, all_attributes()).into(), (0..=255).collect())),
+        ("keyed timer", Fact::Message(keyed_timer().into(), b"b".to_vec())),
+        (
+            "reschedule",
+            Fact::Reschedule(Reschedule {
+                cause: Offset::new(96),
+                message: Offset::new(64),
+                was_due_at: at(60_001),
+                deadline: at(90_001),
+                tag: 0x1000_0003_0002_0000,
+                at: at(9),
+                message_length: 123,
+            }),
+        ),
+        ("idempotency key", Fact::IdempotencyKey(idempotency_key())),
+        ("topic deleted", Fact::TopicDeleted(TopicDeleted { topic_id: 3, at: at(10) })),
         (
             "cancel",
             Fact::Cancel(Cancel {
@@ -152,7 +207,16 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
         ),
         (
             "topic set",
-            Fact::TopicSet(TopicSet { topic_id: 3, queues: 8, at: at(5), name: "orders".into() }),
+            Fact::TopicSet(TopicSet {
+                topic_id: 3,
+                settings: TopicSettings {
+                    of: TopicType::Delay,
+                    queues: 8,
+                    retention_ms: Some(3_600_000),
+                },
+                at: at(5),
+                name: "orders".into(),
+            }),
         ),
         (
             "group set",
