@@ -49,7 +49,7 @@ async fn what_is_not_there_is_a_problem_too() {
         (Method::GET, "/livez/", 404, "NOT_FOUND"),
         (Method::POST, "/v1/topics//messages", 400, "INVALID_REQUEST"),
         (Method::POST, "/v1/topics/orders/messages/", 404, "NOT_FOUND"),
-        (Method::GET, "/v1/topics/orders/messages", 405, "METHOD_NOT_ALLOWED"),
+        (Method::DELETE, "/v1/topics/orders/messages", 405, "METHOD_NOT_ALLOWED"),
         (Method::PUT, "/v1/messages/x", 405, "METHOD_NOT_ALLOWED"),
         (Method::GET, "/v1/groups/g/receive", 405, "METHOD_NOT_ALLOWED"),
         (Method::POST, "/metrics", 405, "METHOD_NOT_ALLOWED"),

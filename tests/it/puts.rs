@@ -135,7 +135,7 @@ async fn a_malformed_raw_put_is_refused_and_stores_nothing() {
         ([png, ("horolog-key", "")], "INVALID_REQUEST"),
         ([png, ("horolog-properties", "not base64")], "INVALID_REQUEST"),
         ([png, ("horolog-properties", "e30x")], "INVALID_REQUEST"),
-        ([png, ("idempotency-key", "k")], "INVALID_REQUEST"),
+        ([png, ("idempotency-key", "")], "INVALID_REQUEST"),
         ([("horolog-delay", "1s"), ("horolog-delay", "1s")], "INVALID_REQUEST"),
         ([("horolog-delay", "1s"), ("horolog-deliver-at", "1")], "INVALID_REQUEST"),
         ([("content-type", "application/json"), ("horolog-delay", "1s")], "INVALID_REQUEST"),
