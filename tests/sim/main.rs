@@ -14,6 +14,7 @@
 #![expect(clippy::panic, clippy::print_stdout, reason = "a test fails, and says with which seed")]
 
 mod bench;
+mod changes;
 mod deadlines;
 mod model;
 mod operations;

@@ -22,17 +22,78 @@ pub(crate) enum Told {
 pub(crate) struct Message {
     pub number: u64,
     pub topic: usize,
-    /// `None` was put for now.
-    pub deadline: Option<u64>,
+    /// The topic's id: another one for each topic that had the name.
+    pub topic_id: u32,
+    /// The moments it was given, in order: the one of the put and those of reschedules. None was put for
+    /// now.
+    pub moments: Vec<Moment>,
+    /// Somebody asked for it to fire, whatever came of it.
+    pub fire_asked: bool,
     pub accepted: Told,
     pub cancelled: Told,
     /// Somebody asked for a cancel, whatever came of it.
     pub cancel_asked: bool,
     /// A cancel was told that it is delivered.
     pub told_delivered: bool,
-    /// Where it stands in its queue, once seen there: (topic, queue, offset).
-    pub place: Option<(usize, u16, u64)>,
+    /// Its topic was deleted.
+    pub gone: Told,
+    pub key: Option<String>,
+    /// It was put as the timer of this key.
+    pub timer: Option<String>,
+    /// Messages with the same number were put in one step, all or none.
+    pub batch: Option<u64>,
+    /// Where it stands in its queue, once seen there: (topic id, queue, offset).
+    pub place: Option<(u32, u16, u64)>,
     pub id: String,
+}
+
+/// A moment that a message was given, and whether its caller knows so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub at: u64,
+    pub told: Told,
+}
+
+impl Message {
+    /// One that nothing is known of yet.
+    pub(crate) fn new(number: u64, topic: usize) -> Self {
+        Self {
+            number,
+            topic,
+            topic_id: 0,
+            moments: Vec::new(),
+            fire_asked: false,
+            accepted: Told::Nothing,
+            cancelled: Told::Nothing,
+            cancel_asked: false,
+            told_delivered: false,
+            gone: Told::Nothing,
+            key: None,
+            timer: None,
+            batch: None,
+            place: None,
+            id: String::new(),
+        }
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        !self.moments.is_empty()
+    }
+
+    /// Whether it may be due at `at`: that is its last moment, or one after the last that was told.
+    pub(crate) fn may_be_due_at(&self, at: u64) -> bool {
+        let told = self.moments.iter().rposition(|moment| moment.told == Told::Yes);
+        self.moments[told.unwrap_or(0)..].iter().any(|moment| moment.at == at)
+    }
+
+    pub(crate) fn next_moment(&self) -> Option<u64> {
+        self.moments.last().map(|moment| moment.at)
+    }
+
+    /// It is certain that it waits, or is on its topic.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.accepted == Told::Yes && self.cancelled == Told::Nothing && self.gone == Told::Nothing
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +106,7 @@ pub(crate) struct Model {
     /// The highest attempt seen of (group, message).
     attempts: BTreeMap<(usize, u64), u32>,
     /// Which message stands at a place.
-    places: BTreeMap<(usize, u16, u64), u64>,
+    places: BTreeMap<(u32, u16, u64), u64>,
 }
 
 pub(crate) type Checked = Result<(), String>;
@@ -78,7 +139,8 @@ impl Model {
             number < self.messages.len() as u64,
             "message {number} was received and never sent"
         );
-        let place = (topic, received.queue, received.queue_offset);
+        let topic_id = self.message(number).topic_id;
+        let place = (topic_id, received.queue, received.queue_offset);
         let acked = self.acked.contains(&(group, number));
         ensure!(
             !acked,
@@ -109,25 +171,27 @@ impl Model {
             message.accepted != Told::Nothing,
             "message {number} was refused and was delivered"
         );
+        ensure!(message.gone != Told::Yes, "message {number} outlived its topic");
         ensure!(message.id == received.message_id, "message {number} came under another id");
-        match message.deadline {
-            None => ensure!(received.fired_at.is_none(), "message {number} was put for now"),
-            Some(deadline) => {
-                let fired = received.fired_at.map(|fired| fired.as_millis());
-                ensure!(
-                    received.deliver_at.as_millis() == deadline,
-                    "message {number} names another deadline"
-                );
-                ensure!(
-                    deadline <= highest_wall,
-                    "message {number} is due at {deadline}, and no clock has shown that yet"
-                );
-                ensure!(
-                    fired.is_some_and(|fired| fired >= deadline),
-                    "message {number} is due at {deadline} and fired early, at {fired:?}"
-                );
-            }
+        if !message.is_timed() {
+            ensure!(received.fired_at.is_none(), "message {number} was put for now");
+            return Ok(number);
         }
+        let deadline = received.deliver_at.as_millis();
+        let fired = received.fired_at.map(|fired| fired.as_millis());
+        ensure!(
+            message.may_be_due_at(deadline),
+            "message {number} came as due at {deadline}, not at its last moment: {message:?}"
+        );
+        let fired = fired.ok_or_else(|| format!("message {number} does not say when it fired"))?;
+        ensure!(
+            fired <= highest_wall,
+            "message {number} fired at {fired}, and no clock has shown that yet"
+        );
+        ensure!(
+            fired >= deadline || message.fire_asked,
+            "message {number} is due at {deadline} and fired early, at {fired}"
+        );
         Ok(number)
     }
 
@@ -146,10 +210,8 @@ impl Model {
         for message in &self.messages {
             let number = message.number;
             let there = seen.contains(&number);
-            let may_be_missing =
-                message.accepted != Told::Yes || message.cancelled != Told::Nothing;
             ensure!(
-                there || may_be_missing,
+                there || !message.is_certain(),
                 "message {number} was accepted, not cancelled, and is lost: {message:?}"
             );
             ensure!(
@@ -157,8 +219,31 @@ impl Model {
                 "message {number} was told cancelled and is on its topic"
             );
             ensure!(
-                there || !message.told_delivered,
+                there || !message.told_delivered || message.gone != Told::Nothing,
                 "message {number} was told delivered and is not on its topic"
+            );
+        }
+        self.check_batches(seen)
+    }
+
+    /// Of what was put in one step there is all or nothing.
+    fn check_batches(&self, seen: &BTreeSet<u64>) -> Checked {
+        let mut batches: BTreeMap<u64, Vec<&Message>> = BTreeMap::new();
+        let left = self
+            .messages
+            .iter()
+            .filter(|message| message.cancelled == Told::Nothing && message.gone == Told::Nothing);
+        for message in left {
+            if let Some(batch) = message.batch {
+                batches.entry(batch).or_default().push(message);
+            }
+        }
+        for (batch, messages) in batches {
+            let there = messages.iter().filter(|message| seen.contains(&message.number)).count();
+            ensure!(
+                there == 0 || there == messages.len(),
+                "of batch {batch} there are {there} of {}: {messages:?}",
+                messages.len()
             );
         }
         Ok(())
@@ -167,14 +252,13 @@ impl Model {
     /// How many messages wait at `now`, as (at least, at most): what is unknown may count or not.
     pub(crate) fn unsettled(&self) -> (u64, u64) {
         let mut bounds = (0, 0);
-        for message in self.messages.iter().filter(|message| message.deadline.is_some()) {
+        for message in self.messages.iter().filter(|message| message.is_timed()) {
             if message.accepted == Told::Nothing || message.cancelled == Told::Yes {
                 continue;
             }
+            // What fired before its topic went is counted as fired, what waited then is not.
             bounds.1 += 1;
-            if message.accepted == Told::Yes && message.cancelled == Told::Nothing {
-                bounds.0 += 1;
-            }
+            bounds.0 += u64::from(message.is_certain());
         }
         bounds
     }

@@ -6,8 +6,11 @@ use horolog::message::{Attributes, Moment, NewMessage, State};
 use horolog::producer::{self, CancelAnswer, PutSettings};
 use timerlog::disk::Operation;
 
-use crate::model::{Checked, Message, Told, ensure};
+use crate::model::{self, Checked, Message, Told, ensure};
 use crate::world::{GROUPS, Held, Open, TOPICS, World};
+
+/// How topics come to be here.
+pub(crate) const PUT: PutSettings = PutSettings { queues_of_new_topic: Some(2) };
 
 pub(crate) const DERIVED: [&str; 6] =
     ["consumequeue", "settled", "timerlog", "index", "checkpoint-a", "checkpoint-b"];
@@ -16,12 +19,19 @@ impl World {
     pub(crate) fn operation(&mut self) -> Checked {
         self.highest_wall = self.highest_wall.max(self.wall());
         match self.random.below(1000) {
-            0..220 => self.put(),
-            220..300 => self.cancel(),
+            0..150 => self.put(),
+            150..165 => self.put_batch(),
+            165..185 => self.put_again(),
+            185..215 => self.put_timer(),
+            215..245 => self.reschedule(),
+            245..255 => self.fire_now(),
+            255..300 => self.cancel(),
             300..380 => self.receive_some(),
             380..450 => self.ack_some(),
             450..460 => self.extend_one(),
-            460..500 => self.look(),
+            460..485 => self.look(),
+            485..495 => self.search(),
+            495..500 => self.look_at_timers(),
             500..760 => self.step_some(),
             760..800 => self.settle().and_then(|()| self.check_counts()),
             800..930 => self.let_time_pass(),
@@ -29,17 +39,18 @@ impl World {
             945..955 => self.checkpoint(),
             955..968 => self.power_cut(),
             968..980 => self.kill(),
-            980..988 => self.rest(),
-            988..995 => self.lose_derived(),
+            980..987 => self.rest(),
+            987..989 => self.delete_topic(),
+            989..995 => self.lose_derived(),
             _ => self.fail_a_sync(),
         }
     }
 
-    fn index(&mut self, bound: usize) -> usize {
+    pub(crate) fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.random.below(bound as u64)).expect("below a usize")
     }
 
-    fn moment(&mut self) -> Moment {
+    pub(crate) fn moment(&mut self) -> Moment {
         let second = 1000;
         let now = self.wall();
         let next_slot = (now / second + 1) * second;
@@ -60,67 +71,81 @@ impl World {
         Moment::After(after)
     }
 
-    fn put(&mut self) -> Checked {
+    /// A message with the next number, and what the model is to know of it.
+    pub(crate) fn new_message(&mut self, topic: usize) -> (NewMessage, Message) {
         let number = self.model.messages.len() as u64;
-        let topic = self.index(TOPICS);
-        let moment = self.moment();
+        let mut known = Message::new(number, topic);
+        known.key = self.random.once_in(4).then(|| format!("key-{}", self.index(3)));
         let message = NewMessage {
-            moment,
+            moment: self.moment(),
             attributes: Attributes {
                 content_type: "text/plain".to_owned(),
                 tag: self.random.once_in(2).then(|| "tag".to_owned()),
+                keys: known.key.iter().cloned().collect(),
                 message_group: self.random.once_in(3).then(|| "one".to_owned()),
                 ..Attributes::default()
             },
             body: number.to_string().into(),
         };
+        (message, known)
+    }
+
+    /// The model's part of a message that was put, and waits for the disk.
+    pub(crate) fn was_put(&mut self, known: &mut Message, answer: &producer::PutAnswer) {
+        let store = &self.engine().store;
+        known.accepted = Told::Unknown;
+        known.id = store.ids().message_id(answer.offset, answer.nonce);
+        known.topic_id = store.topic(&self.topic(known.topic)).expect("it was put there").id;
+        if answer.state == State::Scheduled {
+            let at = answer.deliver_at.as_millis();
+            known.moments.push(model::Moment { at, told: Told::Unknown });
+        }
+        self.coverage.puts += 1;
+    }
+
+    fn put(&mut self) -> Checked {
+        let topic = self.index(TOPICS);
+        let (message, mut known) = self.new_message(topic);
+        let number = known.number;
         let now = self.clock.now().wall;
         let engine = self.engine();
-        let settings = PutSettings { queues_of_new_topic: Some(2) };
         let (name, nonce) = (self.topic(topic), engine.nonce());
-        let decided = producer::put(&engine.store, settings, &name, message, nonce, now);
-        let mut known = Message {
-            number,
-            topic,
-            deadline: None,
-            accepted: Told::Nothing,
-            cancelled: Told::Nothing,
-            cancel_asked: false,
-            told_delivered: false,
-            place: None,
-            id: String::new(),
-        };
+        let decided = producer::put(&engine.store, PUT, &name, message, nonce, now);
         // What is refused was not stored: it must never be seen.
         if let Ok(decided) = decided {
-            let answer = decided.answer;
-            known.accepted = Told::Unknown;
-            known.id = self.engine().store.ids().message_id(answer.offset, answer.nonce);
-            if answer.state == State::Scheduled {
-                known.deadline = Some(answer.deliver_at.as_millis());
-            }
+            self.was_put(&mut known, &decided.answer);
             self.open.push((decided.receipt, Open::Put { number }));
-            self.coverage.puts += 1;
         }
         self.model.messages.push(known);
         Ok(())
     }
 
-    fn cancel(&mut self) -> Checked {
+    /// A message that was accepted, mostly a recent one: its moment is near.
+    pub(crate) fn some_message(&mut self) -> Result<Option<(u64, producer::Found)>, String> {
         let count = self.model.messages.len();
         if count == 0 {
-            return Ok(());
+            return Ok(None);
         }
-        // Mostly recent ones: their moment is near.
         let from = if self.random.once_in(3) { 0 } else { count.saturating_sub(20) };
         let index = from + self.index(count - from);
         let message = &self.model.messages[index];
         if message.accepted != Told::Yes {
-            return Ok(());
+            return Ok(None);
         }
-        let (number, id) = (message.number, message.id.clone());
+        let found = producer::find(&self.engine().store, &message.id);
+        match (found, message.gone) {
+            (Ok(_), Told::Yes) => Err(format!("an id outlived its topic: {message:?}")),
+            (Ok(found), _) => Ok(Some((message.number, found))),
+            (Err(_), Told::Yes | Told::Unknown) => Ok(None),
+            (Err(error), Told::Nothing) => {
+                Err(format!("accepted, and its id says: {error}: {message:?}"))
+            }
+        }
+    }
+
+    fn cancel(&mut self) -> Checked {
+        let Some((number, found)) = self.some_message()? else { return Ok(()) };
         let engine = self.engine();
-        let found = producer::find(&engine.store, &id)
-            .map_err(|error| format!("message {number} was accepted, and its id says: {error}"))?;
         let Ok(decided) = producer::cancel(&engine.store, &found, self.clock.now().wall) else {
             return Ok(());
         };
@@ -135,19 +160,19 @@ impl World {
 
     /// What a look at a message says must agree with what was told, and comes true.
     fn look(&mut self) -> Checked {
-        if self.model.messages.is_empty() {
-            return Ok(());
-        }
-        let index = self.index(self.model.messages.len());
-        let message = &self.model.messages[index];
-        if message.accepted != Told::Yes {
-            return Ok(());
-        }
-        let (number, timed) = (message.number, message.deadline.is_some());
-        let store = &self.engine().store;
-        let found = producer::find(store, &message.id)
-            .map_err(|error| format!("message {number} was accepted, and its id says: {error}"))?;
-        let standing = found.standing(store).map_err(|error| error.to_string())?;
+        let Some((number, found)) = self.some_message()? else { return Ok(()) };
+        let message = &self.model.messages[usize::try_from(number).expect("counted in memory")];
+        let timed = message.is_timed();
+        let standing = match found.standing(&self.engine().store) {
+            Ok(standing) => standing,
+            Err(producer::LookError::NotWritten(_)) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let deliver_at = standing.deliver_at.as_millis();
+        ensure!(
+            !timed || message.may_be_due_at(deliver_at),
+            "a look says due at {deliver_at}: {message:?}"
+        );
         match standing.state {
             State::Scheduled => {
                 ensure!(message.place.is_none(), "message {number} was seen and is scheduled");
@@ -283,7 +308,7 @@ impl World {
             // Straight to the next deadline: its very millisecond.
             _ => {
                 let now = self.wall();
-                let next = self.model.messages.iter().filter_map(|message| message.deadline);
+                let next = self.model.messages.iter().filter_map(Message::next_moment);
                 next.filter(|&at| at > now).min().map_or(1, |at| at - now).min(600_000)
             }
         };

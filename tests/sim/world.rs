@@ -14,6 +14,7 @@ use horolog::store::flush::FlushObserver;
 use horolog::{store, timer};
 use timerlog::disk::sim::{Random, SimDisk};
 
+use crate::changes::Asked;
 use crate::model::{Checked, Model, Told, ensure};
 
 pub(crate) const TOPICS: usize = 3;
@@ -48,10 +49,17 @@ pub(crate) struct Coverage {
     pub steps_back: u64,
     pub unknown: u64,
     pub refiled: u64,
+    pub moved: u64,
+    pub fire_asked: u64,
+    pub replaced: u64,
+    pub batches: u64,
+    pub replayed: u64,
+    pub searched: u64,
+    pub topics_deleted: u64,
 }
 
 impl Coverage {
-    fn fields(&self) -> [(&'static str, u64); 16] {
+    fn fields(&self) -> [(&'static str, u64); 23] {
         [
             ("puts", self.puts),
             ("fired", self.fired),
@@ -69,6 +77,13 @@ impl Coverage {
             ("steps back", self.steps_back),
             ("unknown", self.unknown),
             ("refiled", self.refiled),
+            ("moved", self.moved),
+            ("fire asked", self.fire_asked),
+            ("replaced", self.replaced),
+            ("batches", self.batches),
+            ("replayed", self.replayed),
+            ("searched", self.searched),
+            ("topics deleted", self.topics_deleted),
         ]
     }
 
@@ -89,6 +104,13 @@ impl Coverage {
         self.steps_back += other.steps_back;
         self.unknown += other.unknown;
         self.refiled += other.refiled;
+        self.moved += other.moved;
+        self.fire_asked += other.fire_asked;
+        self.replaced += other.replaced;
+        self.batches += other.batches;
+        self.replayed += other.replayed;
+        self.searched += other.searched;
+        self.topics_deleted += other.topics_deleted;
     }
 
     pub(crate) fn check(&self) {
@@ -107,10 +129,28 @@ pub(crate) struct Ended {
 /// A question whose answer waits for the disk.
 #[derive(Debug)]
 pub(crate) enum Open {
-    Put { number: u64 },
-    Cancelled { number: u64 },
-    ToldDelivered { number: u64 },
-    Acked { group: usize, number: u64 },
+    Put {
+        number: u64,
+    },
+    /// The message was given the moment with this index.
+    Moved {
+        number: u64,
+        index: usize,
+    },
+    Cancelled {
+        number: u64,
+    },
+    /// The topic with this id is deleted.
+    TopicDeleted {
+        id: u32,
+    },
+    ToldDelivered {
+        number: u64,
+    },
+    Acked {
+        group: usize,
+        number: u64,
+    },
 }
 
 /// A receipt handle that a consumer holds.
@@ -157,6 +197,7 @@ pub(crate) struct World {
     pub model: Model,
     pub open: Vec<(Receipt, Open)>,
     pub held: Vec<Held>,
+    pub requests: Vec<Asked>,
     pub coverage: Coverage,
     observer: Arc<Fired>,
     mode: FlushMode,
@@ -182,6 +223,7 @@ impl World {
             model: Model::default(),
             open: Vec::new(),
             held: Vec::new(),
+            requests: Vec::new(),
             coverage: Coverage::default(),
             observer: Arc::default(),
             mode,
@@ -268,6 +310,7 @@ impl World {
         }
         self.engine = Some(opened.engine);
         self.stages = opened.stages.0;
+        self.see_which_topics_are_there();
         Ok(())
     }
 
@@ -278,6 +321,8 @@ impl World {
             self.coverage.unknown += 1;
             match open {
                 Open::Put { number } => self.model.message(number).accepted = Told::Unknown,
+                // What a topic had is gone or not: the next start shows it.
+                Open::Moved { .. } | Open::TopicDeleted { .. } => {}
                 Open::Cancelled { number } => self.unknown_cancel(number),
                 Open::ToldDelivered { .. } => {}
                 Open::Acked { group, number } => {
@@ -308,9 +353,25 @@ impl World {
             if message.cancelled == Told::Yes {
                 message.cancelled = Told::Unknown;
             }
+            if message.gone == Told::Yes {
+                message.gone = Told::Unknown;
+            }
+            message.moments.iter_mut().for_each(|moment| moment.told = Told::Unknown);
             message.told_delivered = false;
         }
         self.model.forget_progress();
+        self.requests.clear();
+    }
+
+    /// After a start it is known whether a topic is there.
+    fn see_which_topics_are_there(&mut self) {
+        let store = Arc::clone(&self.engine().store);
+        for message in &mut self.model.messages {
+            if message.gone == Told::Unknown {
+                let there = store.topic_by_id(message.topic_id).is_some();
+                message.gone = if there { Told::Nothing } else { Told::Yes };
+            }
+        }
     }
 
     pub(crate) fn hear_answers(&mut self) {
@@ -319,6 +380,18 @@ impl World {
             match (receipt.outcome(), open) {
                 (Some(Durability::Durable), Open::Put { number }) => {
                     self.model.message(number).accepted = Told::Yes;
+                }
+                (Some(Durability::Durable), Open::Moved { number, index }) => {
+                    self.coverage.moved += 1;
+                    self.model.message(number).moments[index].told = Told::Yes;
+                }
+                (Some(Durability::Durable), Open::TopicDeleted { id }) => {
+                    self.coverage.topics_deleted += 1;
+                    let of_it = self.model.messages.iter_mut();
+                    // Those that were put after it are of another topic.
+                    of_it.filter(|m| m.topic_id == id && m.gone != Told::Nothing).for_each(|m| {
+                        m.gone = Told::Yes;
+                    });
                 }
                 (Some(Durability::Durable), Open::Cancelled { number }) => {
                     self.coverage.cancelled += 1;
