@@ -235,3 +235,18 @@ fn next_of(stream: &mut RunStream) -> Result<Option<Entry>, MergeError> {
         MergeError::Input(error)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_runs_of_a_tier_make_one_of_the_next() {
+        let tier = |entries| tier_of(entries, 16);
+        assert_eq!([1, 16, 17, 64, 65, 256, 257].map(tier), [0, 0, 1, 1, 2, 2, 3]);
+        for entries in 17..2000 {
+            assert_eq!(tier(entries * FAN_IN as u64), tier(entries) + 1, "{entries}");
+        }
+        assert_eq!(tier_of(100_000_000, crate::index::TIER_0_ENTRIES), 7);
+    }
+}

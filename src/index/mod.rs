@@ -19,9 +19,10 @@
 //! - The newest offset costs one page, a hot key one more for each 255 offsets. A miss reads a page only
 //!   where a Bloom filter errs, which is once in 900 runs asked: with twenty runs one miss in 45 reads
 //!   a page, and one in half a million more than two.
-//! - In memory are the entries not yet in a run, in at most six memtables of 64 Ki, and some hundred
-//!   bytes for each run. Filter and fence are read through the page cache. On the disk an entry
-//!   takes 18.2 bytes, and for the time of a merge and until the next checkpoint twice that.
+//! - In memory are the entries not yet in a run, in at most six memtables of 64 Ki, some hundred bytes
+//!   for each run, and a mebibyte for each merge under way, of which there is at most one a tier.
+//!   Filter and fence are read through the page cache. On the disk an entry takes 18.2 bytes, and
+//!   twice that for the time of a merge and until the checkpoint after it.
 //! - A damaged page is an error of the look-up that meets it, never a miss; other keys have their
 //!   answers, and the next start builds the index anew.
 //!

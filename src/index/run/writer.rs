@@ -1,9 +1,9 @@
 //! Writes a run: entries in order, in a single pass and constant memory.
 //!
 //! ```text
-//!   push ──> page ──> pages ────┐
-//!     │        └ last ──> fence ├──> the file, each part in chunks
-//!     └─> block of 512 bits ─> filter ┘        ... header, sync: finish
+//!   push ─┬─> page ─────────> pages  ─┐
+//!         │    └─ its last ─> fence  ─┼─> the file, in chunks; at the end the header
+//!         └─> block ────────> filter ─┘
 //! ```
 
 use std::sync::Arc;

@@ -160,6 +160,29 @@ fn a_checkpoint_a_second_does_not_make_thousands_of_runs() {
 }
 
 #[test]
+fn a_small_merge_does_not_wait_for_a_large_one_under_way() {
+    let limits = Limits { memtable_entries: 1000, merge_step_entries: 8, ..SMALL };
+    let index = Index::open_within(SimDisk::new(1).root(), None, limits).unwrap();
+    for number in 0..1024 {
+        index.insert(key(number), at(number));
+        if number % 256 == 255 {
+            index.capture().unwrap();
+        }
+    }
+    (0..5).for_each(|_| assert!(index.step().unwrap()));
+    assert_eq!(index.figures().runs, 4, "to be merged in 128 steps");
+    for number in 1024..1028 {
+        index.insert(key(number), at(number));
+        index.capture().unwrap();
+    }
+    (0..2).for_each(|_| assert!(index.step().unwrap()));
+    assert_eq!(index.figures().runs, 5, "four small ones are one");
+    work_all(&index);
+    assert_eq!(index.figures().runs, 2);
+    assert!((0..1028).all(|n| index.newest(key(n)).unwrap() == Some(at(n))));
+}
+
+#[test]
 fn runs_pile_up_only_to_a_bound_and_then_the_producers_wait() {
     let disk = SimDisk::new(1);
     let index = Index::open_within(disk.root(), None, Limits { merge_step_entries: 1, ..SMALL });
