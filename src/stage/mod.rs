@@ -11,9 +11,11 @@
 mod pipe;
 pub mod runner;
 mod signal;
+mod watermark;
 
 pub use pipe::Pipe;
 pub use signal::Signal;
+pub use watermark::Watermark;
 
 use crate::clock::{Now, Timestamp};
 

@@ -23,6 +23,7 @@ use crate::message::record::{
     RecordError, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
+use crate::stage::Watermark;
 
 /// Queues that a topic has when only a message of it tells that it exists.
 const QUEUES_UNKNOWN: usize = 1;
@@ -62,6 +63,8 @@ pub(super) struct LiveCounts {
     pub(super) accepted: AtomicU64,
     pub(super) pending: AtomicU64,
     pub(super) dispatched: AtomicU64,
+    /// The same, for those who wait for it.
+    pub(super) dispatch_mark: Watermark,
     /// Units written to queues since the start.
     pub(super) units_written: AtomicU64,
 }
@@ -166,6 +169,7 @@ impl Fold {
         self.counts.accepted.store(counts.accepted, Ordering::Relaxed);
         self.counts.pending.store(counts.pending(), Ordering::Relaxed);
         self.counts.dispatched.store(dispatcher.at.offset.get(), Ordering::Release);
+        self.counts.dispatch_mark.raise(dispatcher.at.offset.get());
     }
 
     /// Folds one record; one that cannot be folded is left out.

@@ -28,6 +28,7 @@ mod topics;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use timerlog::disk::{Directory, DiskError, Lock};
@@ -145,6 +146,11 @@ impl Store {
     /// Everything before this is in the queues, the progress and the counts.
     pub fn dispatched(&self) -> Offset {
         Offset::new(self.fold.counts.dispatched.load(Ordering::Acquire))
+    }
+
+    /// Blocks until everything before `upto` is dispatched, or `timeout` has passed; `true` when it is.
+    pub fn wait_for_dispatch(&self, upto: Offset, timeout: Duration) -> bool {
+        self.fold.counts.dispatch_mark.wait_for(upto.get(), timeout)
     }
 
     pub fn listen(&self, listener: Arc<dyn ArrivalListener>) {

@@ -53,8 +53,12 @@ impl EnqueueGet {
         Self { store, topic, next, out, held: None, signal, units, bytes }
     }
 
-    fn read(&mut self) -> Result<Requests, StoreError> {
+    /// The next batch; `None` when there is no unit that was not read.
+    fn read(&mut self) -> Result<Option<Requests>, StoreError> {
         self.topic.queues[0].units.read(self.next, BATCH, &mut self.units)?;
+        if self.units.is_empty() {
+            return Ok(None);
+        }
         let mut filings = Vec::with_capacity(self.units.len());
         for unit in std::mem::take(&mut self.units) {
             if let Some(filing) = self.filing(unit)? {
@@ -62,7 +66,7 @@ impl EnqueueGet {
             }
             self.next += 1;
         }
-        Ok(Requests { filings, upto: self.next })
+        Ok(Some(Requests { filings, upto: self.next }))
     }
 
     /// What the unit asks for; nothing when it is settled, or lost to damage.
@@ -125,13 +129,11 @@ impl Stage for EnqueueGet {
 
     fn step(&mut self, _now: Now) -> Result<Progress, StageError> {
         let requests = match self.held.take() {
-            Some(held) => held,
+            Some(held) => Some(held),
             None => self.read().map_err(|error| StageError::new(self.name(), error))?,
         };
-        if requests.filings.is_empty() && requests.upto == self.topic.queues[0].units.committed() {
-            // Nothing to file; the mark of the next batch covers what was left out.
-            return Ok(Progress::Idle);
-        }
+        // A batch of which nothing is to be filed goes on, too: somebody may wait for its mark.
+        let Some(requests) = requests else { return Ok(Progress::Idle) };
         match self.out.push(requests) {
             Ok(()) => Ok(Progress::Worked),
             Err(full) => {
