@@ -32,6 +32,7 @@ const HANDLE_LENGTH: usize = 52;
 const MAC_LENGTH: usize = 8;
 const FOR_ID: u8 = 1;
 const FOR_HANDLE: u8 = 2;
+const FOR_CURSOR: u8 = 3;
 
 /// The key of one data directory.
 #[derive(Clone)]
@@ -120,6 +121,22 @@ impl IdKey {
         })
     }
 
+    /// A cursor over `fields`, which the client is to give back as it is.
+    pub fn write_cursor(&self, fields: &[u8]) -> String {
+        let mac = self.mac(FOR_CURSOR, &[fields]);
+        URL_SAFE_NO_PAD.encode([fields, &mac].concat())
+    }
+
+    /// The fields of the cursor that `text` spells, if this directory's key wrote it over so many bytes.
+    pub fn read_cursor<const LENGTH: usize>(&self, text: &str) -> Option<[u8; LENGTH]> {
+        // No longer text than a cursor is decoded.
+        let expected = base64::encoded_len(LENGTH + MAC_LENGTH, false)?;
+        let bytes =
+            URL_SAFE_NO_PAD.decode(Some(text).filter(|text| text.len() == expected)?).ok()?;
+        let (fields, mac) = bytes.split_at_checked(LENGTH)?;
+        (self.mac(FOR_CURSOR, &[fields]) == mac).then(|| fields.try_into().ok()).flatten()
+    }
+
     fn mac(&self, purpose: u8, parts: &[&[u8]]) -> [u8; MAC_LENGTH] {
         let mut hmac = self.0.clone();
         hmac.update(&[purpose]);
@@ -182,6 +199,23 @@ mod tests {
     fn what_is_not_of_the_form_is_no_id() {
         for text in ["", "abc", "AAAAAAAAAAAAAAAAAAAAA!", &"A".repeat(23), &"A".repeat(4096)] {
             assert_eq!(ClaimedId::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_comes_back_and_every_flipped_bit_is_noticed() {
+        let text = key().write_cursor(&[1, 2, 3]);
+        assert_eq!(key().read_cursor(&text), Some([1, 2, 3]));
+        assert_eq!(key().read_cursor::<2>(&text), None);
+        assert_eq!(IdKey::new(&[8; 32]).read_cursor::<3>(&text), None);
+        let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(key().read_cursor::<3>(&URL_SAFE_NO_PAD.encode(&bytes)), None, "bit {bit}");
+        }
+        for text in ["", "AAAA", "\u{e9}", &"A".repeat(4096)] {
+            assert_eq!(key().read_cursor::<3>(text), None, "{text}");
         }
     }
 

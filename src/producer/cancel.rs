@@ -3,8 +3,9 @@
 use super::{Decided, Found};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
-use crate::commitlog::{AppendError, Outcome, SettleError};
-use crate::message::record::{Cancel, Placement};
+use crate::commitlog::{AppendError, Outcome, SettleError, Turn};
+use crate::message::offset::Offset;
+use crate::message::record::{Cancel, Encoded, Placement};
 use crate::message::timer_tag::TimerTag;
 use crate::store::Store;
 
@@ -31,6 +32,14 @@ pub enum CancelError {
     Settled(#[from] SettledError),
 }
 
+/// What a cancel settles, as its entry in the wheel names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub offset: Offset,
+    pub deadline: Timestamp,
+    pub tag: TimerTag,
+}
+
 /// Cancels the message that was found.
 ///
 /// # Errors
@@ -46,20 +55,55 @@ pub fn cancel(
         return Ok(Decided { answer: CancelAnswer::AlreadyDelivered, receipt });
     };
     let message = &found.message;
-    let tag = TimerTag::message(message.topic_id, message.queue, message.tag_hash).0;
-    let record = Cancel { cause: found.offset, deadline, tag, at: now }.encode();
+    let tag = TimerTag::message(message.topic_id, message.queue, message.tag_hash);
+    let cause = Cause { offset: found.offset, deadline, tag };
+    let record = record(&cause, now);
     let mut turn = store.log().turn(record.len())?;
-    let answer = match turn.settle(found.offset, Outcome::Withdrawn) {
-        Ok(()) => {
-            turn.append(record);
-            CancelAnswer::Cancelled(Cancelled::First)
-        }
-        Err(SettleError::Before(Outcome::Delivered)) => CancelAnswer::AlreadyDelivered,
-        Err(SettleError::Before(Outcome::Withdrawn | Outcome::Superseded | Outcome::Dropped)) => {
-            CancelAnswer::Cancelled(Cancelled::Before)
-        }
-        Err(SettleError::Disk(error)) => return Err(error.into()),
-    };
+    let answer = decide(&mut turn, &cause, record)?;
     let receipt = turn.receipt();
     Ok(Decided { answer, receipt })
+}
+
+/// Cancels many in one turn: each is decided for itself, as a single cancel is, and its answer stands at
+/// its place.
+///
+/// # Errors
+///
+/// [`CancelError::Append`]; nothing was changed then. [`CancelError::Settled`] when the bits of one cannot
+/// be read: those before it are cancelled.
+pub fn cancel_all(
+    store: &Store,
+    causes: &[Cause],
+    now: Timestamp,
+) -> Result<Decided<Vec<CancelAnswer>>, CancelError> {
+    let records: Vec<_> = causes.iter().map(|cause| record(cause, now)).collect();
+    let mut turn = store.log().turn(records.iter().map(Encoded::len).sum())?;
+    let decided = causes.iter().zip(records);
+    let answer: Result<_, SettledError> =
+        decided.map(|(cause, record)| decide(&mut turn, cause, record)).collect();
+    let receipt = turn.receipt();
+    Ok(Decided { answer: answer?, receipt })
+}
+
+fn record(cause: &Cause, now: Timestamp) -> Encoded {
+    let Cause { offset, deadline, tag } = *cause;
+    Cancel { cause: offset, deadline, tag: tag.0, at: now }.encode()
+}
+
+fn decide(
+    turn: &mut Turn<'_>,
+    cause: &Cause,
+    record: Encoded,
+) -> Result<CancelAnswer, SettledError> {
+    match turn.settle(cause.offset, Outcome::Withdrawn) {
+        Ok(()) => {
+            turn.append(record);
+            Ok(CancelAnswer::Cancelled(Cancelled::First))
+        }
+        Err(SettleError::Before(Outcome::Delivered)) => Ok(CancelAnswer::AlreadyDelivered),
+        Err(SettleError::Before(Outcome::Withdrawn | Outcome::Superseded | Outcome::Dropped)) => {
+            Ok(CancelAnswer::Cancelled(Cancelled::Before))
+        }
+        Err(SettleError::Disk(error)) => Err(error),
+    }
 }

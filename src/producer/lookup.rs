@@ -60,6 +60,34 @@ pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
     Ok(Found { offset: claimed.offset, length, message })
 }
 
+/// The message that `cause` speaks for, of `length` bytes as the wheel has it. Nothing when its record is
+/// damaged: it is lost alone.
+///
+/// # Errors
+///
+/// When the disk fails.
+pub fn of_cause(store: &Store, cause: Offset, length: u32) -> Result<Option<Found>, ReadError> {
+    let mut bytes = Vec::new();
+    let record = match store.log().reader().head(cause, &mut bytes) {
+        Ok(record) => record,
+        Err(ReadError::Record { offset, cause }) => {
+            tracing::error!(offset, error = %cause, "a timed record is damaged");
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    match record.header.kind {
+        Kind::Message => {
+            let message = Message::decode(&record).ok();
+            Ok(message.map(|message| Found { offset: cause, length, message }))
+        }
+        kind => {
+            tracing::error!(offset = cause.get(), ?kind, "a timer leads to another kind of record");
+            Ok(None)
+        }
+    }
+}
+
 /// Why a message's body cannot be given out.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BodyError {

@@ -7,10 +7,15 @@
 mod cancel;
 mod lookup;
 mod put;
+mod scheduled;
 
-pub use cancel::{CancelAnswer, CancelError, Cancelled, cancel};
-pub use lookup::{BodyError, Found, NotFound, Standing, body, find};
+pub use cancel::{CancelAnswer, CancelError, Cancelled, Cause, cancel, cancel_all};
+pub use lookup::{BodyError, Found, NotFound, Standing, body, find, of_cause};
 pub use put::{PutAnswer, PutError, PutSettings, put};
+pub use scheduled::{
+    BulkCancel, Listed, MAX_BULK_CANCEL, Page, Query, ScheduledError, Selected, WhenMatched,
+    cancel_scheduled, list_scheduled,
+};
 
 use crate::commitlog::Receipt;
 
