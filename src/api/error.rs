@@ -3,7 +3,9 @@
 
 use super::problem::{Code, Problem};
 use crate::message::NameError;
-use crate::service::{CancelError, ExtendError, LookupError, PutError, ReceiveError, Unavailable};
+use crate::service::{
+    CancelError, ExtendError, LookupError, PutError, ReceiveError, ScheduledError, Unavailable,
+};
 
 impl From<Unavailable> for Problem {
     fn from(error: Unavailable) -> Self {
@@ -55,6 +57,19 @@ impl From<ReceiveError> for Problem {
         let code = match error {
             ReceiveError::Unavailable(error) => return error.into(),
             ReceiveError::TopicNotFound { .. } => Code::TopicNotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ScheduledError> for Problem {
+    fn from(error: ScheduledError) -> Self {
+        let code = match error {
+            ScheduledError::Unavailable(error) => return error.into(),
+            ScheduledError::TopicNotFound { .. } => Code::TopicNotFound,
+            ScheduledError::InvalidCursor
+            | ScheduledError::EmptyRange
+            | ScheduledError::Timeline(_) => Code::InvalidRequest,
         };
         Self::new(code, error.to_string())
     }

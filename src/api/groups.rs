@@ -136,13 +136,13 @@ async fn prolong(api: &Api, group: Segment, request: Request) -> Result<Response
 }
 
 /// Reads a request whose body is a small piece of JSON, whatever content type it names.
-async fn control(api: &Api, request: Request) -> Result<Held, Problem> {
+pub(super) async fn control(api: &Api, request: Request) -> Result<Held, Problem> {
     let NoParameters {} = parameters(request.uri())?;
     raw_put::refuse_headers(request.headers())?;
     body::read(request.into_body(), MAX_CONTROL_BYTES, &api.shared.budget).await
 }
 
-fn parse<'a, T: Deserialize<'a>>(held: &'a Held) -> Result<T, Problem> {
+pub(super) fn parse<'a, T: Deserialize<'a>>(held: &'a Held) -> Result<T, Problem> {
     if held.bytes.is_empty() {
         return Err(Problem::invalid("the request has no body"));
     }

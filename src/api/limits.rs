@@ -8,6 +8,7 @@ use super::body::BODY_TIMEOUT;
 use super::fields::{MAX_KEYS, MAX_LABEL_LENGTH, MAX_PROPERTIES_LENGTH};
 use super::json_put::MAX_DEPTH;
 use crate::message::MAX_DELAY_MS;
+use crate::service::{MAX_BUCKETS, MAX_BULK_CANCEL};
 
 /// Most bytes of request line and headers together.
 pub(super) const MAX_HEADER_BYTES: usize = 48 * 1024;
@@ -21,6 +22,9 @@ pub(super) const MAX_RECEIVE: usize = 256;
 pub(super) const MAX_WAIT_MS: u64 = 30_000;
 /// Most receipt handles of one ack.
 pub(super) const MAX_HANDLES: usize = 1000;
+/// Most items of one page of a list, and how many there are unless it is said.
+pub(super) const MAX_PAGE: usize = 1000;
+pub(super) const DEFAULT_PAGE: usize = 100;
 /// Most bytes of a request that carries no message.
 pub(super) const MAX_CONTROL_BYTES: usize = 1024 * 1024;
 /// What a JSON put may carry besides its body: names, keys, properties.
@@ -65,6 +69,9 @@ impl Limits {
             receive_messages: MAX_RECEIVE,
             receive_wait_ms: MAX_WAIT_MS,
             receipt_handles: MAX_HANDLES,
+            page_items: MAX_PAGE,
+            timeline_buckets: MAX_BUCKETS,
+            bulk_cancels: MAX_BULK_CANCEL,
         }
     }
 }
@@ -90,4 +97,7 @@ struct Written {
     receive_messages: usize,
     receive_wait_ms: u64,
     receipt_handles: usize,
+    page_items: usize,
+    timeline_buckets: u64,
+    bulk_cancels: usize,
 }

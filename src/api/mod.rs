@@ -1,7 +1,7 @@
 //! The HTTP door: it reads requests, asks the service, writes answers, and decides nothing else.
 //!
 //! ```text
-//!   TcpStream ─> head ─> hyper ─> router ─> messages, groups, operating ─> Service
+//!   TcpStream ─> head ─> hyper ─> router ─> messages, groups, ... ─> Service
 //!              (framing)  (server)           │          │
 //!                                  body, json_put,   dto, problem
 //!                                  raw_put, moment
@@ -32,6 +32,7 @@ mod operating;
 mod problem;
 mod query;
 mod raw_put;
+mod scheduled;
 mod server;
 mod trace;
 
@@ -119,6 +120,9 @@ impl Api {
             .route("/v1/groups/{group}/receive", post(groups::receive))
             .route("/v1/groups/{group}/ack", post(groups::ack))
             .route("/v1/groups/{group}/extend", post(groups::extend))
+            .route("/v1/scheduled", get(scheduled::list))
+            .route("/v1/scheduled/timeline", get(scheduled::timeline))
+            .route("/v1/scheduled/cancel", post(scheduled::cancel))
             .route("/v1/limits", get(operating::limits))
             .route("/livez", get(operating::live))
             .route("/readyz", get(operating::ready))

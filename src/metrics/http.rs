@@ -19,12 +19,15 @@ pub enum Route {
     Version,
     Metrics,
     Limits,
+    ListScheduled,
+    Timeline,
+    CancelScheduled,
     /// No route of ours, or not with this method.
     None,
 }
 
 impl Route {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 15] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
@@ -36,6 +39,9 @@ impl Route {
         Self::Version,
         Self::Metrics,
         Self::Limits,
+        Self::ListScheduled,
+        Self::Timeline,
+        Self::CancelScheduled,
         Self::None,
     ];
 
@@ -52,6 +58,9 @@ impl Route {
             Self::Version => "version",
             Self::Metrics => "metrics",
             Self::Limits => "limits",
+            Self::ListScheduled => "list_scheduled",
+            Self::Timeline => "timeline",
+            Self::CancelScheduled => "cancel_scheduled",
             Self::None => "none",
         }
     }

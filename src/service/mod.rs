@@ -6,12 +6,17 @@
 
 mod answers;
 mod observers;
+mod scheduled;
 mod threads;
 
+pub use crate::producer::MAX_BULK_CANCEL;
 pub use answers::{
     Accepted, AckOutcome, CancelError, ExtendError, Extended, LookupError, MessageView, OpenError,
     PutError, Readiness, ReceiveError, ReceiveRequest, Received, ServiceConfig, Unavailable,
     WithBody,
+};
+pub use scheduled::{
+    BulkCancelled, MAX_BUCKETS, ScheduledError, ScheduledPage, ScheduledQuery, TimelineRequest,
 };
 pub use threads::ServiceHandle;
 
@@ -20,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use timerlog::disk::Directory;
+use tokio::sync::Semaphore;
 
 use self::threads::Failure;
 use crate::clock::Clock;
@@ -47,6 +53,8 @@ struct Inner {
     put: PutSettings,
     draining: AtomicBool,
     failure: Arc<Failure>,
+    /// One permit for each walk over what is pending.
+    walks: Arc<Semaphore>,
 }
 
 impl Service {
@@ -75,6 +83,7 @@ impl Service {
             put: PutSettings { queues_of_new_topic: queues },
             draining: AtomicBool::new(false),
             failure: started.failure,
+            walks: Arc::new(Semaphore::new(scheduled::WALKS)),
         });
         let service = Self(inner);
         let handle = ServiceHandle::new(service.clone(), started.running);
