@@ -17,8 +17,10 @@ mod bench;
 mod deadlines;
 mod model;
 mod operations;
+mod pending;
 mod planted;
 mod races;
+mod refiling;
 mod regressions;
 mod world;
 

@@ -21,7 +21,10 @@ impl World {
             380..450 => self.ack_some(),
             450..460 => self.extend_one(),
             460..500 => self.look(),
-            500..760 => self.step_some(),
+            500..736 => self.step_some(),
+            736..746 => self.list_at_rest(),
+            746..754 => self.list_amid_others(),
+            754..760 => self.cancel_many(),
             760..800 => self.settle().and_then(|()| self.check_counts()),
             800..930 => self.let_time_pass(),
             930..945 => self.step_clock(),
@@ -34,7 +37,7 @@ impl World {
         }
     }
 
-    fn index(&mut self, bound: usize) -> usize {
+    pub(crate) fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.random.below(bound as u64)).expect("below a usize")
     }
 
@@ -59,7 +62,7 @@ impl World {
         Moment::After(after)
     }
 
-    fn put(&mut self) -> Checked {
+    pub(crate) fn put(&mut self) -> Checked {
         let number = self.model.messages.len() as u64;
         let topic = self.index(TOPICS);
         let moment = self.moment();
@@ -104,7 +107,7 @@ impl World {
         Ok(())
     }
 
-    fn cancel(&mut self) -> Checked {
+    pub(crate) fn cancel(&mut self) -> Checked {
         let count = self.model.messages.len();
         if count == 0 {
             return Ok(());
@@ -264,7 +267,7 @@ impl World {
         Ok(())
     }
 
-    fn step_some(&mut self) -> Checked {
+    pub(crate) fn step_some(&mut self) -> Checked {
         for _ in 0..=self.index(12) {
             let index = self.index(self.stages.len());
             self.step(index)?;
@@ -272,7 +275,7 @@ impl World {
         Ok(())
     }
 
-    fn let_time_pass(&mut self) -> Checked {
+    pub(crate) fn let_time_pass(&mut self) -> Checked {
         let millis = match self.random.below(6) {
             0 => 1,
             1 => self.random.below(30),
@@ -327,11 +330,11 @@ impl World {
         self.start()
     }
 
-    fn lives(&self) -> u64 {
+    pub(crate) fn lives(&self) -> u64 {
         self.coverage.crashes + self.coverage.kills
     }
 
-    fn kill(&mut self) -> Checked {
+    pub(crate) fn kill(&mut self) -> Checked {
         self.stop();
         self.disk.kill();
         self.coverage.kills += 1;

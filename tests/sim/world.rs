@@ -48,10 +48,14 @@ pub(crate) struct Coverage {
     pub steps_back: u64,
     pub unknown: u64,
     pub refiled: u64,
+    pub listed: u64,
+    pub counted_exactly: u64,
+    pub listed_amid_others: u64,
+    pub cancelled_in_bulk: u64,
 }
 
 impl Coverage {
-    fn fields(&self) -> [(&'static str, u64); 16] {
+    fn fields(&self) -> [(&'static str, u64); 20] {
         [
             ("puts", self.puts),
             ("fired", self.fired),
@@ -69,6 +73,10 @@ impl Coverage {
             ("steps back", self.steps_back),
             ("unknown", self.unknown),
             ("refiled", self.refiled),
+            ("listed", self.listed),
+            ("counted exactly", self.counted_exactly),
+            ("listed amid others", self.listed_amid_others),
+            ("cancelled in bulk", self.cancelled_in_bulk),
         ]
     }
 
@@ -89,6 +97,10 @@ impl Coverage {
         self.steps_back += other.steps_back;
         self.unknown += other.unknown;
         self.refiled += other.refiled;
+        self.listed += other.listed;
+        self.counted_exactly += other.counted_exactly;
+        self.listed_amid_others += other.listed_amid_others;
+        self.cancelled_in_bulk += other.cancelled_in_bulk;
     }
 
     pub(crate) fn check(&self) {

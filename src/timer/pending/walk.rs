@@ -50,8 +50,6 @@ pub enum WalkError {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Settled(#[from] SettledError),
-    #[error("the chain of slot {slot} breaks off before its first record")]
-    BrokenOff { slot: u64 },
 }
 
 /// A walk over what is pending. It knows at each moment where it stands, and can be taken up there by
@@ -65,8 +63,6 @@ pub struct Walk<'a> {
     place: Place,
     legs: VecDeque<Leg>,
     current: Option<(Leg, Chain)>,
-    /// The chain that broke off last: the same one must not do so again.
-    broken_off: Option<Leg>,
 }
 
 impl Pending {
@@ -80,8 +76,7 @@ impl Pending {
     }
 
     pub(super) fn walk_slots(&self, wanted: Wanted, place: Place, last: u64) -> Walk<'_> {
-        let (legs, current, broken_off) = (VecDeque::new(), None, None);
-        Walk { pending: self, wanted, last, place, legs, current, broken_off }
+        Walk { pending: self, wanted, last, place, legs: VecDeque::new(), current: None }
     }
 }
 
@@ -111,12 +106,12 @@ impl Walk<'_> {
             match chain.next() {
                 Some(Ok((position, record))) => {
                     let wanted = self.passes(&leg, &record)?;
-                    self.move_on(leg, chain, position)?;
+                    self.move_on(leg, chain, position);
                     if wanted {
                         return Ok(Step::Entry(record.entry));
                     }
                 }
-                None | Some(Err(ChainError::Released { .. })) => self.look_again(leg)?,
+                None | Some(Err(ChainError::Released { .. })) => self.look_again(leg),
                 Some(Err(error)) => return Err(error.into()),
             }
         }
@@ -187,16 +182,22 @@ impl Walk<'_> {
     }
 
     /// The record at `position` is done with.
-    fn move_on(&mut self, leg: Leg, chain: Chain, position: Position) -> Result<(), WalkError> {
+    fn move_on(&mut self, leg: Leg, chain: Chain, position: Position) {
         if let Some(next) = chain.next_position() {
             let incarnation = self.pending.store.incarnation();
             self.place.next = Some(NextRecord { position: next.get(), incarnation });
             self.current = Some((leg, chain));
-            return Ok(());
+            return;
         }
         if position > leg.state.first {
-            return self.look_again(leg);
+            self.look_again(leg);
+        } else {
+            self.finish(leg);
         }
+    }
+
+    /// The chain was seen to its end.
+    fn finish(&mut self, leg: Leg) {
         self.place = match (leg.ring, leg.refiling) {
             (Ring::Near, _) => Place::near(leg.slot + 1, self.place.seen),
             (Ring::Far, Refiling::No) => Place::far(leg.slot + 1, None),
@@ -207,17 +208,23 @@ impl Walk<'_> {
                 Place::near(start, Some(Seen::all_of(leg.slot, self.place.seen)))
             }
         };
-        Ok(())
     }
 
-    /// The rest of the chain is gone: the slot was done, or written again, since its state was copied. The
-    /// wheel says which.
-    fn look_again(&mut self, leg: Leg) -> Result<(), WalkError> {
-        if self.broken_off == Some(leg) {
-            return Err(WalkError::BrokenOff { slot: leg.slot });
+    /// The rest of the chain is gone. If the slot is as it was, what is missing lies below the floor of the
+    /// log, where everything is settled; so it is after a clock was set back, for a slot that lies ahead
+    /// again. Otherwise the slot was done, or written again, since its state was copied: the wheel is asked
+    /// anew where to go on.
+    fn look_again(&mut self, leg: Leg) {
+        let wheel = self.pending.shared.wheel.lock();
+        let state = match leg.ring {
+            Ring::Near => wheel.slot(leg.slot),
+            Ring::Far => wheel.far_slot(leg.slot),
+        };
+        drop(wheel);
+        if state.is_some_and(|state| state.first == leg.state.first) {
+            return self.finish(leg);
         }
-        self.broken_off = Some(leg);
         self.legs.clear();
-        Ok(())
+        self.place.next = None;
     }
 }
