@@ -31,6 +31,7 @@ use super::cancel::{CancelAnswer, CancelError, Cause, cancel_all};
 use super::lookup::{Found, of_cause};
 use crate::clock::{Clock, Timestamp};
 use crate::commitlog::{ReadError, Receipt};
+use crate::message::Attributes;
 use crate::message::id::IdKey;
 use crate::message::offset::Offset;
 use crate::message::record::tag_hash;
@@ -49,6 +50,8 @@ const LIST_TIME: Duration = Duration::from_millis(100);
 const CANCEL_TIME: Duration = Duration::from_millis(500);
 /// What reading a message costs, in records of the wheel.
 const A_MESSAGE: u64 = 8;
+/// What the names, keys and properties of a page may weigh before it ends, in bytes.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 const VERSION: u8 = 1;
 const QUERY: usize = 1;
@@ -132,9 +135,9 @@ pub fn list_scheduled(
 ) -> Result<Decided<Page>, ScheduledError> {
     let budget = Budget::new(clock, LIST_TIME, RECORDS);
     let mut selection = Selection::new(store, pending, query, cursor, budget)?;
-    let mut items = Vec::new();
+    let (mut items, mut bytes) = (Vec::new(), 0);
     let next = loop {
-        if items.len() == limit {
+        if items.len() == limit || bytes >= PAGE_BYTES {
             break selection.cursor();
         }
         match selection.step()? {
@@ -143,6 +146,7 @@ pub fn list_scheduled(
             Step::Entry(entry) => {
                 if let Some(found) = selection.read(&entry)? {
                     let deadline = Timestamp::from_millis(entry.deadline);
+                    bytes += length_of(&found.message.attributes);
                     items.push(Listed { found, deadline });
                 }
             }
@@ -151,6 +155,12 @@ pub fn list_scheduled(
     // What is left out was left out for facts that need not be durable yet.
     let receipt = store.log().latest_receipt();
     Ok(Decided { answer: Page { items, next }, receipt })
+}
+
+fn length_of(attributes: &Attributes) -> usize {
+    let keys = attributes.keys.iter().map(String::len);
+    let properties = attributes.properties.iter().map(|(name, value)| name.len() + value.len());
+    keys.sum::<usize>() + properties.sum::<usize>()
 }
 
 /// Cancels, or counts, the pending that `query` means, from `cursor` on; [`MAX_BULK_CANCEL`] at most.
