@@ -58,6 +58,8 @@ pub struct Engine {
     pub store: Arc<Store>,
     pub consumers: Arc<Consumers>,
     pub timer: Arc<timer::Shared>,
+    /// Reads what is pending.
+    pub pending: timer::Pending,
     participant: Arc<timer::TimerParticipant>,
     seed: u64,
     nonces: AtomicU64,
@@ -97,10 +99,12 @@ impl Engine {
             Arc::clone(&timer.participant) as Arc<dyn Participant>,
             settings.checkpoint_interval,
         )));
+        let pending = timer::Pending::new(Arc::clone(&store), Arc::clone(&timer.shared));
         let engine = Self {
             store,
             consumers,
             timer: timer.shared,
+            pending,
             participant: timer.participant,
             seed: settings.seed,
             nonces: AtomicU64::new(0),

@@ -5,8 +5,8 @@ use super::problem::{Code, Problem};
 use crate::message::NameError;
 use crate::producer::Refusal;
 use crate::service::{
-    ChangeError, ExtendError, LookupError, PutError, ReceiveError, SearchError, TimerError,
-    TopicError, Unavailable,
+    ChangeError, ExtendError, LookupError, PutError, ReceiveError, ScheduledError, SearchError,
+    TimerError, TopicError, Unavailable,
 };
 
 impl From<Unavailable> for Problem {
@@ -110,6 +110,19 @@ impl From<ReceiveError> for Problem {
         let code = match error {
             ReceiveError::Unavailable(error) => return error.into(),
             ReceiveError::TopicNotFound { .. } => Code::TopicNotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ScheduledError> for Problem {
+    fn from(error: ScheduledError) -> Self {
+        let code = match error {
+            ScheduledError::Unavailable(error) => return error.into(),
+            ScheduledError::TopicNotFound { .. } => Code::TopicNotFound,
+            ScheduledError::InvalidCursor
+            | ScheduledError::EmptyRange
+            | ScheduledError::Timeline(_) => Code::InvalidRequest,
         };
         Self::new(code, error.to_string())
     }

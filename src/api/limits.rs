@@ -8,6 +8,7 @@ use super::body::BODY_TIMEOUT;
 use super::fields::{MAX_KEYS, MAX_LABEL_LENGTH, MAX_PROPERTIES_LENGTH};
 use super::json_put::MAX_DEPTH;
 use crate::message::MAX_DELAY_MS;
+use crate::service::{MAX_BUCKETS, MAX_BULK_CANCEL};
 
 /// Most bytes of request line and headers together.
 pub(super) const MAX_HEADER_BYTES: usize = 48 * 1024;
@@ -88,6 +89,8 @@ impl Limits {
             atomic_batch_bytes: MAX_ATOMIC_BYTES,
             idempotency_key_bytes: MAX_IDEMPOTENCY_KEY,
             topic_queues: MAX_QUEUES,
+            timeline_buckets: MAX_BUCKETS,
+            bulk_cancels: MAX_BULK_CANCEL,
         }
     }
 }
@@ -119,4 +122,6 @@ struct Written {
     atomic_batch_bytes: usize,
     idempotency_key_bytes: usize,
     topic_queues: u16,
+    timeline_buckets: u64,
+    bulk_cancels: usize,
 }

@@ -37,6 +37,7 @@ mod page;
 mod problem;
 mod query;
 mod raw_put;
+mod scheduled;
 mod server;
 mod timers;
 mod topics;
@@ -137,6 +138,9 @@ impl Api {
             .route("/v1/groups/{group}/receive", post(groups::receive))
             .route("/v1/groups/{group}/ack", post(groups::ack))
             .route("/v1/groups/{group}/extend", post(groups::extend))
+            .route("/v1/scheduled", get(scheduled::list))
+            .route("/v1/scheduled/timeline", get(scheduled::timeline))
+            .route("/v1/scheduled/cancel", post(scheduled::cancel))
             .route("/v1/limits", get(operating::limits))
             .route("/livez", get(operating::live))
             .route("/readyz", get(operating::ready))

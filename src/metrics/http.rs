@@ -30,12 +30,15 @@ pub enum Route {
     Version,
     Metrics,
     Limits,
+    ListScheduled,
+    Timeline,
+    CancelScheduled,
     /// No route of ours, or not with this method.
     None,
 }
 
 impl Route {
-    const ALL: [Self; 23] = [
+    const ALL: [Self; 26] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
@@ -58,6 +61,9 @@ impl Route {
         Self::Version,
         Self::Metrics,
         Self::Limits,
+        Self::ListScheduled,
+        Self::Timeline,
+        Self::CancelScheduled,
         Self::None,
     ];
 
@@ -85,6 +91,9 @@ impl Route {
             Self::Version => "version",
             Self::Metrics => "metrics",
             Self::Limits => "limits",
+            Self::ListScheduled => "list_scheduled",
+            Self::Timeline => "timeline",
+            Self::CancelScheduled => "cancel_scheduled",
             Self::None => "none",
         }
     }

@@ -14,7 +14,7 @@ use crate::message::id::ClaimedId;
 use crate::message::offset::Offset;
 use crate::message::record::{Delivery, Kind, Message, Placement, Record, RecordError, Reschedule};
 use crate::message::timer_tag::TimerTag;
-use crate::store::{Store, StoreError, Topic};
+use crate::store::{Read, Store, StoreError, Topic};
 
 /// How many units before the likely ones are looked at for the firing of a message: about 10 ms of search.
 const SEARCH_BACK: u64 = 100_000;
@@ -65,6 +65,24 @@ pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
         return Err(NotFound::Unknown);
     }
     Ok(Found::of(claimed.offset, &record, message))
+}
+
+/// The message that `cause` speaks for, of `length` bytes as the wheel has it. Nothing when its record is
+/// damaged: it is lost alone.
+///
+/// # Errors
+///
+/// When the disk fails.
+pub fn of_cause(store: &Store, cause: Offset, length: u32) -> Result<Option<Found>, ReadError> {
+    let mut bytes = Vec::new();
+    match store.caused(cause, length, Read::HeadOnly, &mut bytes) {
+        Ok(caused) => Ok(Some(Found::of(caused.offset, &caused.record, caused.message))),
+        Err(ReadError::Record { offset, cause }) => {
+            tracing::error!(offset, error = %cause, "a timed record is damaged");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Why a message's body cannot be given out.
@@ -140,9 +158,9 @@ impl Found {
     }
 
     /// What its entries in the wheel are tagged with.
-    pub(super) fn timer_tag(&self) -> u64 {
+    pub(super) fn timer_tag(&self) -> TimerTag {
         let message = &self.message;
-        TimerTag::message(message.topic_id, message.queue, message.tag_hash).0
+        TimerTag::message(message.topic_id, message.queue, message.tag_hash)
     }
 
     /// What gives the message its moment: its own record, or its last reschedule. It may be settled by

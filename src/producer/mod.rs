@@ -17,18 +17,23 @@ mod look;
 mod lookup;
 mod put;
 mod reschedule;
+mod scheduled;
 mod search;
 mod timer;
 
-pub use cancel::{CancelAnswer, Cancelled, cancel};
+pub use cancel::{CancelAnswer, Cancelled, Cause, cancel, cancel_all};
 pub use idempotency::IDEMPOTENT_FOR_MS;
 pub use look::LookError;
-pub use lookup::{BodyError, Found, Live, NotFound, Standing, body, find};
+pub use lookup::{BodyError, Found, Live, NotFound, Standing, body, find, of_cause};
 pub use put::{
     Atomic, Item, PutAnswer, PutError, PutSettings, PutsAnswer, Refusal, Request, put, put_all,
 };
 pub use reschedule::{Changed, FireAnswer, RescheduleAnswer, fire_now, reschedule};
-pub use search::{Page, search};
+pub use scheduled::{
+    BulkCancel, Listed, MAX_BULK_CANCEL, Page, Query, ScheduledError, Selected, WhenMatched,
+    cancel_scheduled, list_scheduled,
+};
+pub use search::{FoundPage, search};
 pub use timer::{IfExists, TimerPut, find_timer, put_timer};
 
 use crate::commitlog::{AppendError, Receipt, SettleError};

@@ -44,7 +44,7 @@ pub fn reschedule(
             message: found.offset,
             was_due_at: live.deadline,
             deadline,
-            tag: found.timer_tag(),
+            tag: found.timer_tag().0,
             at: now,
             message_length: found.length,
         };

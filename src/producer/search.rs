@@ -13,7 +13,7 @@ const MAX_READ: usize = 10_000;
 
 /// Some of what was searched for.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct FoundPage {
     pub found: Vec<Found>,
     /// Where to go on: below this offset. `None` at the end.
     pub next: Option<Offset>,
@@ -30,14 +30,14 @@ pub fn search(
     key: &str,
     below: Option<Offset>,
     limit: usize,
-) -> Result<Page, LookError> {
+) -> Result<FoundPage, LookError> {
     let mut found = Vec::new();
     let hash = store.keys().key(topic.id, key);
     for (read, offset) in store.index().newest_first(hash, below).enumerate() {
         let offset = offset?;
         if found.len() == limit || read == MAX_READ {
             // The one at hand is the first of the next page.
-            return Ok(Page { found, next: Some(offset.plus(1)) });
+            return Ok(FoundPage { found, next: Some(offset.plus(1)) });
         }
         let one = head(store, offset, |record| {
             if record.header.kind != Kind::Message {
@@ -48,5 +48,5 @@ pub fn search(
         })?;
         found.extend(one.filter(|one| one.message.topic_id == topic.id && one.has_key(key)));
     }
-    Ok(Page { found, next: None })
+    Ok(FoundPage { found, next: None })
 }

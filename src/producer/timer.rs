@@ -67,7 +67,7 @@ pub fn put_timer(
         let replaces = before.map(|(found, live)| Replaced {
             cause: live.cause,
             deadline: live.deadline,
-            tag: found.timer_tag(),
+            tag: found.timer_tag().0,
         });
         let timer = KeyedTimer { key: key.to_owned(), replaces };
         let prepared = prepare(&named, item, Some(timer), nonce, now)

@@ -8,14 +8,19 @@ mod answers;
 mod decide;
 mod messages;
 mod observers;
+mod scheduled;
 mod threads;
 mod timers;
 mod topics;
 
+pub use crate::producer::MAX_BULK_CANCEL;
 pub use answers::{
     Accepted, AckOutcome, ChangeError, ExtendError, Extended, LookupError, MessageView, OpenError,
     PutError, Puts, Readiness, ReceiveError, ReceiveRequest, Received, SearchError, SearchPage,
     ServiceConfig, TimerAccepted, TimerError, TopicError, TopicView, Unavailable, WithBody,
+};
+pub use scheduled::{
+    BulkCancelled, MAX_BUCKETS, ScheduledError, ScheduledPage, ScheduledQuery, TimelineRequest,
 };
 pub use threads::ServiceHandle;
 
@@ -24,6 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use timerlog::disk::Directory;
+use tokio::sync::Semaphore;
 
 use self::threads::Failure;
 use crate::clock::Clock;
@@ -53,6 +59,8 @@ struct Inner {
     default_queues: u16,
     draining: AtomicBool,
     failure: Arc<Failure>,
+    /// One permit for each walk over what is pending.
+    walks: Arc<Semaphore>,
 }
 
 impl Service {
@@ -82,6 +90,7 @@ impl Service {
             default_queues: config.queues_per_topic,
             draining: AtomicBool::new(false),
             failure: started.failure,
+            walks: Arc::new(Semaphore::new(scheduled::WALKS)),
         });
         let service = Self(inner);
         let handle = ServiceHandle::new(service.clone(), started.running);

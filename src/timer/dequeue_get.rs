@@ -146,6 +146,7 @@ impl Stage for DequeueGet {
                 None => Progress::Idle,
             });
         };
+        self.shared.opened.fetch_max(walk.slot, Ordering::Relaxed);
         drop(wheel);
         let entries = self.walk(walk).map_err(|error| self.shared.failed("dequeue_get", &error))?;
         let open = self

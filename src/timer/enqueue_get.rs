@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use timerlog::{Entry, EntryKind, Filing};
+use timerlog::{Entry, Filing};
 
 use super::Requests;
 use crate::clock::{Now, Timestamp};
@@ -54,14 +54,18 @@ impl EnqueueGet {
         Self { store, topic, next, out, held: None, signal, units, bytes }
     }
 
-    fn read(&mut self) -> Result<Requests, StoreError> {
+    /// The next batch; `None` when there is no unit that was not read.
+    fn read(&mut self) -> Result<Option<Requests>, StoreError> {
         self.topic.queues[0].units.read(self.next, BATCH, &mut self.units)?;
+        if self.units.is_empty() {
+            return Ok(None);
+        }
         let mut filings = Vec::with_capacity(self.units.len());
         for unit in std::mem::take(&mut self.units) {
             self.file(unit, &mut filings)?;
             self.next += 1;
         }
-        Ok(Requests { filings, upto: self.next })
+        Ok(Some(Requests { filings, upto: self.next }))
     }
 
     /// Adds what the unit asks for; nothing when it is settled, or lost to damage.
@@ -106,17 +110,17 @@ impl EnqueueGet {
                     && let Some(timer) = Message::decode(record)?.timer
                     && let Some(replaced) = timer.replaces
                 {
-                    filings.push(out(replaced.cause, replaced.deadline, replaced.tag));
+                    self.take_out(replaced.cause, replaced.deadline, replaced.tag, filings);
                 }
             }
             Kind::Reschedule => {
                 let moved = Reschedule::decode(record)?;
                 self.add(unit, moved.deadline, moved.tag, filings)?;
-                filings.push(out(moved.cause, moved.was_due_at, moved.tag));
+                self.take_out(moved.cause, moved.was_due_at, moved.tag, filings);
             }
             Kind::Cancel => {
                 let cancel = Cancel::decode(record)?;
-                filings.push(out(cancel.cause, cancel.deadline, cancel.tag));
+                self.take_out(cancel.cause, cancel.deadline, cancel.tag, filings);
             }
             got => return Err(RecordError::Kind { got, expected: Kind::Message }.into()),
         }
@@ -133,21 +137,27 @@ impl EnqueueGet {
         filings: &mut Vec<Filing>,
     ) -> Result<(), FilingError> {
         let settled = self.store.log().settled().get(unit.offset).map_err(StoreError::from)?;
-        let topic = self.store.topic_by_id(TimerTag(tag).topic_id());
-        if settled == Some(Outcome::Delivered) || topic.is_none() {
+        if settled == Some(Outcome::Delivered) || !self.has_topic(tag) {
             return Ok(());
         }
         let (deadline, offset) = (deadline.as_millis(), unit.offset.get());
         let entry = Entry { deadline, offset, length: unit.length, tag };
-        filings.push(Filing { kind: EntryKind::Add, entry });
+        filings.push(Filing::add(entry));
         Ok(())
     }
-}
 
-/// Takes the entry of `cause` out of its slot's counts.
-fn out(cause: Offset, deadline: Timestamp, tag: u64) -> Filing {
-    let (deadline, offset) = (deadline.as_millis(), cause.get());
-    Filing { kind: EntryKind::Cancel, entry: Entry { deadline, offset, length: 0, tag } }
+    /// Takes the entry of `cause` out of its slot's counts. With its topic gone it may not have been filed,
+    /// and would be taken out of what others are counted for.
+    fn take_out(&self, cause: Offset, deadline: Timestamp, tag: u64, filings: &mut Vec<Filing>) {
+        if self.has_topic(tag) {
+            let (deadline, offset) = (deadline.as_millis(), cause.get());
+            filings.push(Filing::cancel(Entry { deadline, offset, length: 0, tag }));
+        }
+    }
+
+    fn has_topic(&self, tag: u64) -> bool {
+        self.store.topic_by_id(TimerTag(tag).topic_id()).is_some()
+    }
 }
 
 /// Why a unit of the timer topic is not filed.
@@ -175,13 +185,11 @@ impl Stage for EnqueueGet {
 
     fn step(&mut self, _now: Now) -> Result<Progress, StageError> {
         let requests = match self.held.take() {
-            Some(held) => held,
+            Some(held) => Some(held),
             None => self.read().map_err(|error| StageError::new(self.name(), error))?,
         };
-        if requests.filings.is_empty() && requests.upto == self.topic.queues[0].units.committed() {
-            // Nothing to file; the mark of the next batch covers what was left out.
-            return Ok(Progress::Idle);
-        }
+        // A batch of which nothing is to be filed goes on, too: somebody may wait for its mark.
+        let Some(requests) = requests else { return Ok(Progress::Idle) };
         match self.out.push(requests) {
             Ok(()) => Ok(Progress::Worked),
             Err(full) => {

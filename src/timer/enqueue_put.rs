@@ -35,6 +35,7 @@ impl EnqueuePut {
             Err(FileError::Timer(error)) => return Err(error),
         }
         wheel.set_mark(requests.upto);
+        self.shared.filed_upto.raise(requests.upto);
         self.shared.filed.fetch_add(requests.filings.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -77,6 +78,8 @@ impl Stage for EnqueuePut {
         let mut wheel = self.shared.wheel.lock();
         let today = wheel.slot_of(now.wall.as_millis());
         if today < wheel.read_time() {
+            // What joined the open slot stays there, though the slot lies ahead again.
+            self.shared.opened.fetch_max(wheel.read_time(), Ordering::Relaxed);
             wheel.step_back(today);
         }
         let refiled = self.refile(&mut wheel).map_err(failed)?;

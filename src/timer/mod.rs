@@ -34,10 +34,12 @@ mod enqueue_get;
 mod enqueue_put;
 mod open;
 mod participant;
+pub mod pending;
 
 pub use clock_watch::ClockStep;
 pub use open::{OpenError, Opened, open};
 pub use participant::TimerParticipant;
+pub use pending::Pending;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +50,7 @@ use timerlog::{Filing, TimerError, TimerWheel};
 
 use crate::clock::Timestamp;
 use crate::message::offset::Offset;
-use crate::stage::{Signal, StageError};
+use crate::stage::{Signal, StageError, Watermark};
 use crate::store::QueueKey;
 
 /// The file that says: do not open this wheel, make a new one.
@@ -97,6 +99,10 @@ pub struct Shared {
     in_flight: AtomicU64,
     /// Requests filed since the start.
     filed: AtomicU64,
+    /// Units of the timer topic before this are filed, or need not be.
+    filed_upto: Watermark,
+    /// The highest near slot that was opened since the start, or that something early joined.
+    opened: AtomicU64,
     /// Firing is held after a jump of the clock.
     held: AtomicBool,
     enqueue_put: Signal,

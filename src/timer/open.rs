@@ -14,7 +14,7 @@ use super::enqueue_put::EnqueuePut;
 use super::participant::TimerParticipant;
 use super::{CONDEMNED, Observer, Settings, Shared};
 use crate::clock::Now;
-use crate::stage::{Pipe, Signal, Stage, Stages};
+use crate::stage::{Pipe, Signal, Stage, Stages, Watermark};
 use crate::store::{Store, TIMER_TOPIC_ID};
 
 /// Values that a pipe holds at most: batches of 1024 requests, walked slots, runs of one queue.
@@ -66,6 +66,8 @@ pub fn open(
         directory: Arc::clone(directory),
         in_flight: std::sync::atomic::AtomicU64::new(0),
         filed: std::sync::atomic::AtomicU64::new(0),
+        filed_upto: Watermark::new(mark),
+        opened: std::sync::atomic::AtomicU64::new(0),
         held: std::sync::atomic::AtomicBool::new(false),
         enqueue_put: Signal::default(),
         dequeue_get: Signal::default(),

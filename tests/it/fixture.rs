@@ -27,6 +27,15 @@ impl TestServer {
 
     /// Starts with settings, but for the address and the segments, which are small in tests.
     pub(crate) async fn start_with(given: Given) -> Self {
+        Self::start_in(given, [7; 32]).await
+    }
+
+    /// Starts with other random bytes than all other servers: its ids and cursors are its own.
+    pub(crate) async fn start_with_random(random: [u8; 32]) -> Self {
+        Self::start_in(Given::default(), random).await
+    }
+
+    async fn start_in(given: Given, random: [u8; 32]) -> Self {
         let data = tempfile::tempdir().expect("the test may write temporary files");
         let directory = OsDirectory::open(data.path()).expect("a new directory can be opened");
         let given = Given {
@@ -35,11 +44,8 @@ impl TestServer {
             ..given
         };
         let config = Config::new(&given).expect("the test's settings are good");
-        let world = World {
-            directory: Arc::new(directory),
-            clock: Arc::new(SystemClock::new()),
-            random: [7; 32],
-        };
+        let world =
+            World { directory: Arc::new(directory), clock: Arc::new(SystemClock::new()), random };
         let app = App::start(&config, world).await.expect("a new data directory is good");
         Self { app, _data: data }
     }

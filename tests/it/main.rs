@@ -6,4 +6,5 @@ mod messages;
 mod operating;
 mod process;
 mod puts;
+mod scheduled;
 mod wire;

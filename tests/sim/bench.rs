@@ -45,6 +45,22 @@ impl Bench {
     }
 
     pub(crate) fn open_in(disk: &SimDisk, clock: Arc<ManualClock>, flush: FlushMode) -> Self {
+        Self::open_with(disk, clock, flush, timer::Settings::default())
+    }
+
+    /// As [`Bench::new`], with a wheel of other measures.
+    pub(crate) fn with_wheel(wheel: timerlog::Config) -> Self {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
+        let timer = timer::Settings { wheel, ..timer::Settings::default() };
+        Self::open_with(&SimDisk::new(1), clock, FlushMode::Sync, timer)
+    }
+
+    fn open_with(
+        disk: &SimDisk,
+        clock: Arc<ManualClock>,
+        flush: FlushMode,
+        timer: timer::Settings,
+    ) -> Self {
         let settings = Settings {
             store: store::Settings {
                 flush,
@@ -52,7 +68,7 @@ impl Bench {
                 key: [7; 32],
                 holder: "a test".to_owned(),
             },
-            timer: timer::Settings::default(),
+            timer,
             checkpoint_interval: Duration::from_secs(30),
             seed: 1,
         };

@@ -166,7 +166,7 @@ impl World {
             request: u128::from(self.random.next()).to_le_bytes(),
         });
         self.coverage.batches += 1;
-        self.ask(topic, items, numbers, bound).map(drop)
+        self.ask(topic, items, &numbers, bound).map(drop)
     }
 
     /// Makes a request again that was made before, answered or not.
@@ -182,7 +182,7 @@ impl World {
             let request = u128::from(self.random.next()).to_le_bytes();
             return self.ask_otherwise(topic, items, &numbers, Bound { request, ..bound });
         }
-        let replayed = self.ask(topic, items, numbers.clone(), Some(bound))?;
+        let replayed = self.ask(topic, items, &numbers, Some(bound))?;
         let certain =
             numbers.iter().all(|&number| self.model.message(number).accepted == Told::Yes);
         ensure!(
@@ -223,7 +223,7 @@ impl World {
         &mut self,
         topic: usize,
         items: Vec<NewMessage>,
-        numbers: Vec<u64>,
+        numbers: &[u64],
         bound: Option<Bound>,
     ) -> Result<Option<bool>, String> {
         let engine = self.engine();
@@ -239,7 +239,7 @@ impl World {
         if let Some(bound) = bound
             && !self.requests.iter().any(|asked| asked.bound == bound)
         {
-            self.requests.push(Asked { bound, topic, items, numbers: numbers.clone(), at });
+            self.requests.push(Asked { bound, topic, items, numbers: numbers.to_vec(), at });
         }
         let Ok(decided) = put else { return Ok(None) };
         let replayed = decided.answer.replayed;

@@ -18,8 +18,10 @@ mod changes;
 mod deadlines;
 mod model;
 mod operations;
+mod pending;
 mod planted;
 mod races;
+mod refiling;
 mod regressions;
 mod world;
 

@@ -32,7 +32,10 @@ impl World {
             460..485 => self.look(),
             485..495 => self.search(),
             495..500 => self.look_at_timers(),
-            500..760 => self.step_some(),
+            500..736 => self.step_some(),
+            736..746 => self.list_at_rest(),
+            746..754 => self.list_amid_others(),
+            754..760 => self.cancel_many(),
             760..800 => self.settle().and_then(|()| self.check_counts()),
             800..930 => self.let_time_pass(),
             930..945 => self.step_clock(),
@@ -103,7 +106,7 @@ impl World {
         self.coverage.puts += 1;
     }
 
-    fn put(&mut self) -> Checked {
+    pub(crate) fn put(&mut self) -> Checked {
         let topic = self.index(TOPICS);
         let (message, mut known) = self.new_message(topic);
         let number = known.number;
@@ -143,7 +146,7 @@ impl World {
         }
     }
 
-    fn cancel(&mut self) -> Checked {
+    pub(crate) fn cancel(&mut self) -> Checked {
         let Some((number, found)) = self.some_message()? else { return Ok(()) };
         let engine = self.engine();
         let Ok(decided) = producer::cancel(&engine.store, &found, self.clock.now().wall) else {
@@ -290,7 +293,7 @@ impl World {
         Ok(())
     }
 
-    fn step_some(&mut self) -> Checked {
+    pub(crate) fn step_some(&mut self) -> Checked {
         for _ in 0..=self.index(12) {
             let index = self.index(self.stages.len());
             self.step(index)?;
@@ -298,7 +301,7 @@ impl World {
         Ok(())
     }
 
-    fn let_time_pass(&mut self) -> Checked {
+    pub(crate) fn let_time_pass(&mut self) -> Checked {
         let millis = match self.random.below(6) {
             0 => 1,
             1 => self.random.below(30),
@@ -353,11 +356,11 @@ impl World {
         self.start()
     }
 
-    fn lives(&self) -> u64 {
+    pub(crate) fn lives(&self) -> u64 {
         self.coverage.crashes + self.coverage.kills
     }
 
-    fn kill(&mut self) -> Checked {
+    pub(crate) fn kill(&mut self) -> Checked {
         self.stop();
         self.disk.kill();
         self.coverage.kills += 1;

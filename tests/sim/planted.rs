@@ -41,4 +41,6 @@ planted! {
     firing_early_is_noticed: Fault::Early;
     an_answer_before_the_flush_is_noticed: Fault::AnswerBeforeFlush;
     acks_that_are_forgotten_are_noticed: Fault::ForgetAcks;
+    a_list_of_what_is_settled_is_noticed: Fault::ListSettled;
+    a_list_that_passes_over_what_was_refiled_is_noticed: Fault::PassOverRefiled;
 }

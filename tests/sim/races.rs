@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use horolog::clock::{Clock, Timestamp};
 use horolog::message::Moment;
-use horolog::producer::{self, CancelAnswer};
+use horolog::message::timer_tag::TimerTag;
+use horolog::producer::{self, CancelAnswer, Cancelled, Cause, PutAnswer};
 use timerlog::disk::sim::Random;
 
 use crate::bench::Bench;
@@ -54,4 +55,33 @@ fn after_cancelled_it_never_appears_and_after_delivered_it_always_does() {
     // Both ways must have happened often, or this was no race.
     assert!(cancelled.len() > RACES / 20, "only {} were cancelled", cancelled.len());
     assert!(delivered.len() > RACES / 20, "only {} were delivered", delivered.len());
+}
+
+fn cause(bench: &Bench, answer: &PutAnswer) -> Cause {
+    let found = producer::find(&bench.engine.store, &bench.id(answer)).expect("it was put");
+    let message = &found.message;
+    let tag = TimerTag::message(message.topic_id, message.queue, message.tag_hash);
+    Cause { offset: found.offset, deadline: answer.deliver_at, tag }
+}
+
+#[test]
+fn of_many_cancelled_in_one_turn_each_is_told_what_became_of_it() {
+    let mut bench = Bench::new();
+    let due = bench.wall() + 50;
+    let put = |at, body| bench.put(Moment::At(Timestamp::from_millis(at)), body);
+    let (fires, waits) = (put(due, "fires"), put(due + 1, "waits"));
+    bench.settle();
+    let causes = [fires, waits, waits].map(|answer| cause(&bench, &answer));
+    bench.clock.advance(50);
+    bench.settle();
+    let now = bench.clock.now().wall;
+    let decided = producer::cancel_all(&bench.engine.store, &causes, now).unwrap();
+    let [first, before] = [Cancelled::First, Cancelled::Before].map(CancelAnswer::Cancelled);
+    assert_eq!(decided.answer, [CancelAnswer::AlreadyDelivered, first, before].map(Some));
+    bench.clock.advance(1000);
+    bench.settle();
+    let read = bench.read("audit");
+    let bodies: Vec<_> = read.iter().map(|received| received.body.to_vec()).collect();
+    assert_eq!(bodies, [b"fires"]);
+    assert_eq!(bench.engine.store.pending(), 0);
 }

@@ -56,10 +56,14 @@ pub(crate) struct Coverage {
     pub replayed: u64,
     pub searched: u64,
     pub topics_deleted: u64,
+    pub listed: u64,
+    pub counted_exactly: u64,
+    pub listed_amid_others: u64,
+    pub cancelled_in_bulk: u64,
 }
 
 impl Coverage {
-    fn fields(&self) -> [(&'static str, u64); 23] {
+    fn fields(&self) -> [(&'static str, u64); 27] {
         [
             ("puts", self.puts),
             ("fired", self.fired),
@@ -84,6 +88,10 @@ impl Coverage {
             ("replayed", self.replayed),
             ("searched", self.searched),
             ("topics deleted", self.topics_deleted),
+            ("listed", self.listed),
+            ("counted exactly", self.counted_exactly),
+            ("listed amid others", self.listed_amid_others),
+            ("cancelled in bulk", self.cancelled_in_bulk),
         ]
     }
 
@@ -111,6 +119,10 @@ impl Coverage {
         self.replayed += other.replayed;
         self.searched += other.searched;
         self.topics_deleted += other.topics_deleted;
+        self.listed += other.listed;
+        self.counted_exactly += other.counted_exactly;
+        self.listed_amid_others += other.listed_amid_others;
+        self.cancelled_in_bulk += other.cancelled_in_bulk;
     }
 
     pub(crate) fn check(&self) {

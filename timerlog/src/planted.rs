@@ -21,6 +21,10 @@ pub enum Fault {
     AnswerBeforeFlush,
     /// After a start, acknowledged messages are handed out again.
     ForgetAcks,
+    /// What is listed as pending is not held against the settled bits.
+    ListSettled,
+    /// A walk of the pending that was in a far slot when it was re-filed goes on with the next one.
+    PassOverRefiled,
 }
 
 #[cfg(debug_assertions)]

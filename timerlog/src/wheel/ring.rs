@@ -38,6 +38,11 @@ impl Ring {
         usize::try_from(index).expect("a remainder by the length of the ring")
     }
 
+    /// How many places there are.
+    pub(super) fn length(&self) -> u64 {
+        self.places.len() as u64
+    }
+
     pub(super) fn get(&self, number: u64) -> Option<SlotState> {
         let place = &self.places[self.index(number)];
         place.state.filter(|_| place.number == number)
@@ -92,8 +97,7 @@ impl Ring {
         within.map(|(_, state)| u64::from(state.count)).sum()
     }
 
-    /// The first slot of `range` that is not empty. The range is at most one turn long, and no slot
-    /// in use lies before it.
+    /// The first slot of `range` that is not empty. The range is at most one turn long.
     pub(super) fn first_in(&self, range: Range<u64>) -> Option<u64> {
         let mut number = range.start;
         while number < range.end {
@@ -193,6 +197,13 @@ mod tests {
                 prop_assert_eq!(ring.first_in(start..end), first);
                 let sum: u64 = model.range(start..end).map(|(_, count)| u64::from(*count)).sum();
                 prop_assert_eq!(ring.pending_in(&(start..end)), sum);
+                // Slots in use may lie before the range: their places are passed over.
+                let half = start + (end - start) / 2;
+                let later = model.range(half..end).next().map(|(number, _)| *number);
+                prop_assert_eq!(ring.first_in(half..end), later);
+                let wraps = half..half + slots;
+                let of_wrap = model.range(wraps.clone()).next().map(|(number, _)| *number);
+                prop_assert_eq!(ring.first_in(wraps), of_wrap);
             }
         }
     }

@@ -101,6 +101,24 @@ impl TimerWheel {
         slots_in(&self.far.ring, &range)
     }
 
+    /// The first near slots of `range` that are not empty, in order, at most `count_max` of them.
+    /// Costs a look at each of those and at one bit for each place between them, so that a lock
+    /// need not be held for long.
+    pub fn first_slots_in(&self, range: Range<u64>, count_max: usize) -> Vec<(u64, SlotState)> {
+        first_slots_in(&self.near.ring, range, count_max)
+    }
+
+    /// The same of the far slots of `range`, a range of far slot numbers.
+    pub fn first_far_slots_in(&self, range: Range<u64>, count_max: usize) -> Vec<(u64, SlotState)> {
+        first_slots_in(&self.far.ring, range, count_max)
+    }
+
+    /// Whether the far slot at the [far boundary](Self::far_boundary) is being re-filed: what is
+    /// filed for its time meanwhile goes near.
+    pub fn is_refiling(&self) -> bool {
+        self.refiling.is_some()
+    }
+
     /// How many entries are pending in the near slots of `range`. Costs a look at each occupied
     /// slot.
     pub fn pending_in(&self, range: Range<u64>) -> u64 {
@@ -142,5 +160,19 @@ impl TimerWheel {
 fn slots_in(ring: &Ring, range: &Range<u64>) -> Vec<(u64, SlotState)> {
     let mut slots: Vec<_> = ring.iter().filter(|(number, _)| range.contains(number)).collect();
     slots.sort_unstable_by_key(|(number, _)| *number);
+    slots
+}
+
+fn first_slots_in(ring: &Ring, range: Range<u64>, count_max: usize) -> Vec<(u64, SlotState)> {
+    let mut slots = Vec::new();
+    // One turn is all that there can be.
+    let end = range.end.min(range.start.saturating_add(ring.length()));
+    let mut start = range.start;
+    while slots.len() < count_max
+        && let Some(number) = ring.first_in(start..end)
+    {
+        slots.extend(ring.get(number).map(|state| (number, state)));
+        start = number + 1;
+    }
     slots
 }
