@@ -107,23 +107,19 @@ async fn accept(api: &Api, topic: Segment, request: Request) -> Result<Response,
 
 fn answer(items: &[Result<Accepted, Refusal>], read: Read) -> Response {
     // What is wrong with a malformed item, the request says; with the others, the service.
-    let problems: Vec<Option<Problem>> = items
-        .iter()
-        .zip(read.messages)
-        .map(|(item, message)| match (item, message) {
-            (Ok(_), _) => None,
-            (Err(_), Err(problem)) => Some(problem),
-            (Err(refusal), Ok(_)) => Some((*refusal).into()),
-        })
-        .collect();
-    let results = items.iter().zip(&problems).map(|(item, problem)| match (item, problem) {
-        (Ok(accepted), _) => ItemOut::Accepted {
+    let outcomes = items.iter().zip(read.messages).map(|(item, message)| match (item, message) {
+        (Ok(accepted), _) => Ok(accepted),
+        (Err(_), Err(problem)) => Err(problem),
+        (Err(refusal), Ok(_)) => Err(Problem::from(*refusal)),
+    });
+    let outcomes: Vec<Result<&Accepted, Problem>> = outcomes.collect();
+    let results = outcomes.iter().map(|outcome| match outcome {
+        Ok(accepted) => ItemOut::Accepted {
             message_id: &accepted.id,
             state: state(accepted.state),
             deliver_at: Time(accepted.deliver_at),
         },
-        (Err(_), Some(problem)) => ItemOut::Refused { error: problem.written() },
-        (Err(_), None) => unreachable!("each refusal has been given its problem"),
+        Err(problem) => ItemOut::Refused { error: problem.written() },
     });
     let status = match read.atomic {
         Atomic::Yes => StatusCode::CREATED,

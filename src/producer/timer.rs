@@ -3,6 +3,9 @@
 //! A put replaces what waits under its key: the new message's record is the fact that settles the old one,
 //! so after a crash there is the one or the other. Writers of a key take turns from look-up to append.
 
+use timerlog::planted::{self, Fault};
+
+use super::look::head;
 use super::lookup::{Found, Live};
 use super::put::{
     Item, Prepared, PutAnswer, PutError, PutSettings, check_index, prepare, topic_for,
@@ -13,8 +16,6 @@ use crate::commitlog::Outcome;
 use crate::message::record::{KeyedTimer, Kind, Message, Replaced};
 use crate::message::{NewMessage, TopicName};
 use crate::store::{Store, Topic};
-
-use super::look::head;
 
 /// What came of putting a timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +97,7 @@ fn append(
         return Ok(Err(prepared));
     }
     if let Some(replaced) = replaces
+        && !planted::is(Fault::ReplaceWithoutSettling)
         && let Settled::Before(_) = settle(&mut turn, replaced.cause, Outcome::Withdrawn)?
     {
         return Ok(Err(prepared));

@@ -22,11 +22,8 @@ impl Service {
         let items = vec![Some(message)];
         let request = Request { items, atomic: Atomic::Yes, bound: None };
         let mut puts = self.put_all(topic, request).await?;
-        match puts.items.pop() {
-            Some(Ok(accepted)) => Ok(accepted),
-            Some(Err(refusal)) => Err(PutError::Refused { index: 0, refusal }),
-            None => unreachable!("an answer for each item"),
-        }
+        let answer = puts.items.pop().expect("an answer for each item");
+        answer.map_err(|refusal| PutError::Refused { index: 0, refusal })
     }
 
     /// Accepts what the request holds, in one step.

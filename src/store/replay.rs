@@ -1,6 +1,8 @@
 //! Recovery's side of the fold: it also gets back what the appender knew when it wrote the records, and
 //! told nobody: settled bits, next offsets, index entries.
 
+use timerlog::planted::{self, Fault};
+
 use super::StoreError;
 use super::fold::{Dispatcher, Fold};
 use super::keys::Keys;
@@ -80,7 +82,9 @@ impl Replay<'_> {
             Kind::Reschedule => {
                 let reschedule = Reschedule::decode(record)?;
                 self.settled.replay(reschedule.cause, Outcome::Superseded)?;
-                self.index.insert(self.keys.moved(reschedule.message), offset);
+                if !planted::is(Fault::ForgetIndexEntries) {
+                    self.index.insert(self.keys.moved(reschedule.message), offset);
+                }
             }
             Kind::Delivery => self.delivery(record)?,
             Kind::IdempotencyKey => {

@@ -16,7 +16,9 @@
 mod bench;
 mod changes;
 mod deadlines;
+mod keys;
 mod model;
+mod moves;
 mod operations;
 mod pending;
 mod planted;
@@ -50,7 +52,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
-// Eight tests, so that the test runner spreads the seeds over the cores.
+// Many tests, so that the test runner spreads the seeds over the cores.
 macro_rules! seeds {
     ($($name:ident: $range:expr;)*) => {
         $(
@@ -71,6 +73,14 @@ seeds! {
     every_promise_holds_for_seeds_160_to_191: 160..192;
     every_promise_holds_for_seeds_192_to_223: 192..224;
     every_promise_holds_for_seeds_224_to_255: 224..256;
+    every_promise_holds_for_seeds_256_to_287: 256..288;
+    every_promise_holds_for_seeds_288_to_319: 288..320;
+    every_promise_holds_for_seeds_320_to_351: 320..352;
+    every_promise_holds_for_seeds_352_to_383: 352..384;
+    every_promise_holds_for_seeds_384_to_415: 384..416;
+    every_promise_holds_for_seeds_416_to_447: 416..448;
+    every_promise_holds_for_seeds_448_to_479: 448..480;
+    every_promise_holds_for_seeds_480_to_511: 480..512;
 }
 
 #[test]

@@ -41,6 +41,10 @@ planted! {
     firing_early_is_noticed: Fault::Early;
     an_answer_before_the_flush_is_noticed: Fault::AnswerBeforeFlush;
     acks_that_are_forgotten_are_noticed: Fault::ForgetAcks;
+    a_moved_message_that_still_waits_for_the_moment_it_had_is_noticed: Fault::MoveWithoutSettling;
+    a_replaced_timer_that_still_waits_is_noticed: Fault::ReplaceWithoutSettling;
+    a_request_that_is_taken_twice_is_noticed: Fault::ForgetRequests;
+    an_index_that_lacks_what_came_since_the_checkpoint_is_noticed: Fault::ForgetIndexEntries;
     a_list_of_what_is_settled_is_noticed: Fault::ListSettled;
     a_list_that_passes_over_what_was_refiled_is_noticed: Fault::PassOverRefiled;
 }

@@ -21,6 +21,14 @@ pub enum Fault {
     AnswerBeforeFlush,
     /// After a start, acknowledged messages are handed out again.
     ForgetAcks,
+    /// A message that is moved still waits for the moment it had.
+    MoveWithoutSettling,
+    /// A timer that is replaced still waits.
+    ReplaceWithoutSettling,
+    /// A request that comes again is taken for a new one.
+    ForgetRequests,
+    /// After a start, the index lacks what came since the checkpoint.
+    ForgetIndexEntries,
     /// What is listed as pending is not held against the settled bits.
     ListSettled,
     /// A walk of the pending that was in a far slot when it was re-filed goes on with the next one.
