@@ -83,23 +83,27 @@ pub const TIER_0_ENTRIES: u64 = 16 << 10;
 /// Entries that a step takes a merge further: some ten milliseconds.
 pub const MERGE_STEP_ENTRIES: usize = 64 << 10;
 
-/// The bounds, smaller in tests.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    memtable_entries: usize,
-    frozen_tables: usize,
-    runs: usize,
-    tier_0_entries: u64,
-    merge_step_entries: usize,
+/// The bounds: by default those above, smaller where tests want to meet them often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub memtable_entries: usize,
+    pub frozen_tables: usize,
+    pub runs: usize,
+    pub tier_0_entries: u64,
+    pub merge_step_entries: usize,
 }
 
-const LIMITS: Limits = Limits {
-    memtable_entries: MEMTABLE_ENTRIES,
-    frozen_tables: FROZEN_TABLES_MAX,
-    runs: RUNS_MAX,
-    tier_0_entries: TIER_0_ENTRIES,
-    merge_step_entries: MERGE_STEP_ENTRIES,
-};
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memtable_entries: MEMTABLE_ENTRIES,
+            frozen_tables: FROZEN_TABLES_MAX,
+            runs: RUNS_MAX,
+            tier_0_entries: TIER_0_ENTRIES,
+            merge_step_entries: MERGE_STEP_ENTRIES,
+        }
+    }
+}
 
 /// The index of one data directory.
 #[derive(Debug)]
@@ -158,7 +162,7 @@ impl Index {
         directory: Arc<dyn Directory>,
         manifest: Option<&[u8]>,
     ) -> Result<Self, IndexError> {
-        Self::open_within(directory, manifest, LIMITS)
+        Self::open_within(directory, manifest, Limits::default())
     }
 
     /// Begins with nothing, removing what is in `directory`.
@@ -170,7 +174,12 @@ impl Index {
         Self::open(directory, None)
     }
 
-    fn open_within(
+    /// As [`Index::open`], within other bounds.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn open_within(
         directory: Arc<dyn Directory>,
         manifest: Option<&[u8]>,
         limits: Limits,

@@ -17,7 +17,7 @@ use crate::engine::{Engine, Settings};
 use crate::metrics::Metrics;
 use crate::stage::StageError;
 use crate::stage::runner::{self, OnFailure, Running};
-use crate::{store, timer};
+use crate::{index, store, timer};
 
 /// The first thing that went wrong for good, if anything did.
 #[derive(Debug, Default)]
@@ -90,6 +90,7 @@ fn settings(config: &ServiceConfig, random: &[u8; 32]) -> Settings {
                 Flush::Async { interval_ms } => FlushMode::Async { interval_ms },
             },
             segment_size: config.segment_size,
+            index: index::Limits::default(),
             key: derive(b"id key").into(),
             holder: format!("process {}", std::process::id()),
         },

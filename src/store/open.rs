@@ -29,7 +29,7 @@ use crate::commitlog::settled::Settled;
 use crate::commitlog::{
     AppendError, CommitLog, Damage, FlushMode, RecoverError, ScanFrom, recover,
 };
-use crate::index::Index;
+use crate::index::{self, Index};
 use crate::message::TopicSettings;
 use crate::message::offset::Offset;
 use crate::message::record::{DamageReason, Kind, Opened, Quarantine, Record};
@@ -41,6 +41,7 @@ pub struct Settings {
     pub flush: FlushMode,
     /// Of the CommitLog's files, for a directory that is new.
     pub segment_size: u64,
+    pub index: index::Limits,
     /// For a directory that is new.
     pub key: [u8; 32],
     /// What a second process is told: who holds the lock.
@@ -115,7 +116,8 @@ impl Store {
         root.sync()?;
 
         let (generation, state, reason) = read_state(&*root)?;
-        let derived = DerivedIn { queues, settled, index, segment_size: identity.segment_size };
+        let (segment_size, limits) = (identity.segment_size, settings.index);
+        let derived = DerivedIn { queues, settled, index, segment_size, limits };
         let (base, rebuilt) = derived.open(state, reason)?;
         let Base { fold, settled, index, mut dispatcher, durable, timer } = base;
         let mut known = Vec::new();
@@ -192,6 +194,7 @@ struct DerivedIn {
     settled: Arc<dyn Directory>,
     index: Arc<dyn Directory>,
     segment_size: u64,
+    limits: index::Limits,
 }
 
 impl DerivedIn {
@@ -223,7 +226,7 @@ impl DerivedIn {
             topic.sync()?;
         }
         let settled = Settled::empty(Arc::clone(&self.settled), self.segment_size)?;
-        let index = Index::empty(Arc::clone(&self.index))?;
+        let index = Index::open_within(Arc::clone(&self.index), None, self.limits)?;
         let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
         let fold = self.fold(0, 0);
         fold.topics.restore(&timer_topic(), &[0], 0)?;
@@ -235,7 +238,8 @@ impl DerivedIn {
     fn vouched_for(&self, state: State) -> Result<Base, StoreError> {
         let upto = state.settled_upto;
         let settled = Settled::open(Arc::clone(&self.settled), self.segment_size, upto)?;
-        let index = Index::open(Arc::clone(&self.index), Some(&state.index))?;
+        let manifest = Some(&state.index[..]);
+        let index = Index::open_within(Arc::clone(&self.index), manifest, self.limits)?;
         let fold = self.fold(state.next_topic_id, state.next_group_id);
         for topic in state.topics {
             let queues = u16::try_from(topic.lengths.len()).unwrap_or(u16::MAX);

@@ -11,7 +11,7 @@ use horolog::message::{Attributes, GroupName, Moment, NewMessage, TopicName};
 use horolog::producer::{self, PutAnswer, PutSettings};
 use horolog::stage::{Progress, Stage};
 use horolog::store::flush::FlushObserver;
-use horolog::{store, timer};
+use horolog::{index, store, timer};
 use timerlog::disk::sim::SimDisk;
 
 pub(crate) const START: u64 = 1_790_000_000_000;
@@ -65,6 +65,7 @@ impl Bench {
             store: store::Settings {
                 flush,
                 segment_size: 16 << 20,
+                index: index::Limits::default(),
                 key: [7; 32],
                 holder: "a test".to_owned(),
             },

@@ -11,7 +11,7 @@ use horolog::engine::{Engine, Settings};
 use horolog::message::{GroupName, TopicName};
 use horolog::stage::{Progress, Stage};
 use horolog::store::flush::FlushObserver;
-use horolog::{store, timer};
+use horolog::{index, store, timer};
 use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::changes::Asked;
@@ -27,6 +27,14 @@ const WHEEL: timerlog::Config = timerlog::Config {
     far_slots: 4096,
     segment_size: 12_288,
     cancels_max: 4,
+};
+/// Each memtable, run and merge is met within some dozen puts.
+const INDEX: index::Limits = index::Limits {
+    memtable_entries: 6,
+    frozen_tables: 2,
+    runs: 8,
+    tier_0_entries: 8,
+    merge_step_entries: 5,
 };
 const START: u64 = 1_790_000_000_000;
 
@@ -297,6 +305,7 @@ impl World {
             store: store::Settings {
                 flush: self.mode,
                 segment_size: 64 * 1024,
+                index: INDEX,
                 key: [7; 32],
                 holder: "the simulation".to_owned(),
             },

@@ -12,7 +12,7 @@ fn page_reads<T>(index: &Index, look_up: impl FnOnce() -> T) -> (T, u64) {
 
 /// Twelve runs of 20,000 entries, as three each in four tiers make.
 fn twelve_runs(disk: &SimDisk) -> Index {
-    let limits = Limits { memtable_entries: 20_000, tier_0_entries: 1, ..LIMITS };
+    let limits = Limits { memtable_entries: 20_000, tier_0_entries: 1, ..Limits::default() };
     let index = Index::open_within(disk.root(), None, limits).unwrap();
     for number in 0..240_000 {
         index.insert(key(number), at(number));
