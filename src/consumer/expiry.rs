@@ -73,7 +73,7 @@ impl ExpiryStage {
             }
             let mut leases = self.consumers.leases.lock();
             if let Some(queue) = leases.queues.get_mut(&end.seat) {
-                queue.expired(end.queue_offset);
+                queue.expired(end.queue_offset, end.number);
             }
             drop(leases);
             self.consumers.polls.wake(end.seat.group_id, end.seat.topic_id, 1);

@@ -1,12 +1,16 @@
 //! The nouns: what a message is before, in, and after the log. No I/O, no clock.
 
+mod group_settings;
 pub mod id;
 mod name;
 pub mod offset;
 pub mod record;
+mod tag_filter;
 pub mod timer_tag;
 
+pub use group_settings::{GroupSettings, StartFrom};
 pub use name::{GroupName, MAX_NAME_LENGTH, NameError, TopicName};
+pub use tag_filter::TagFilter;
 
 use bytes::Bytes;
 

@@ -19,8 +19,8 @@ use crate::commitlog::settled::Settled;
 use crate::commitlog::{Outcome, ScanFrom};
 use crate::consumequeue::{QueueError, Unit};
 use crate::message::record::{
-    Ack, Acked, Cancel, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
-    RecordError, TopicSet,
+    Ack, Acked, Cancel, Delivery, GroupSet, Kind, LeaseExpired, Message, OffsetsReset, Placement,
+    Record, RecordError, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
 
@@ -182,6 +182,7 @@ impl Fold {
             Kind::LeaseExpired => self.fold_lease_expired(record),
             Kind::TopicSet => self.fold_topic_set(record),
             Kind::GroupSet => self.fold_group_set(record),
+            Kind::OffsetsReset => self.fold_offsets_reset(record),
             Kind::Opened | Kind::Quarantine => Ok(()),
             kind => {
                 // A later version writes these; this one would lose what they say.
@@ -292,8 +293,9 @@ impl Fold {
         }
         let group = self.groups.by_id(ack.group_id).ok_or(FoldError::UnknownGroup(ack.group_id))?;
         let mut progress = group.progress.lock();
-        for Acked { topic_id, queue, queue_offset } in ack.acked {
-            progress.entry((topic_id, queue)).or_default().ack(queue_offset);
+        for run in ack.acked {
+            let Acked { topic_id, queue, queue_offset } = run.first;
+            progress.entry((topic_id, queue)).or_default().ack_run(queue_offset, run.count());
         }
         Ok(())
     }
@@ -317,7 +319,16 @@ impl Fold {
 
     fn fold_group_set(&self, record: &Record<'_>) -> Result<(), FoldError> {
         let set = GroupSet::decode(record)?;
-        self.groups.add(Group::new(set.group_id, &set.name, set.epoch, set.invisible_for_ms));
+        let at = record.header.offset;
+        let group = Group::new(set.group_id, &set.name, set.epoch, at, set.settings.clone());
+        self.groups.add(group).set(at, set.settings);
+        Ok(())
+    }
+
+    fn fold_offsets_reset(&self, record: &Record<'_>) -> Result<(), FoldError> {
+        let reset = OffsetsReset::decode(record)?;
+        let id = reset.group_id;
+        self.groups.by_id(id).ok_or(FoldError::UnknownGroup(id))?.fold_reset(&reset);
         Ok(())
     }
 

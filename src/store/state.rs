@@ -6,8 +6,10 @@
 //! counts: accepted 8, scheduled 8, fired 8, cancelled 8, timer units 8
 //! next topic id 4 · next group id 4
 //! topics 4, each: id 4, pending 8, queues 2, each: length 8; name (length 2, bytes)
-//! groups 4, each: id 4, epoch 4, invisible for 8, name;
-//!     queues 4, each: topic 4, queue 2, floor 8, words 4, each 8, attempts 4, each: offset 8, attempts 4
+//! groups 4, each: id 4, epoch 4, invisible for 8, name; settings 4, bytes (the body of their record);
+//!     queues 4, each: topic 4, queue 2, floor 8, stretches 4, each: first 8, end 8,
+//!         attempts 4, each: offset 8, attempts 4;
+//!     topics read 4, each: topic 4, fence 8, tags 4 and each of them, all ones: not decided
 //! timer: length 4, bytes (the timer's own format)
 //! ```
 //!
@@ -16,12 +18,16 @@
 
 use std::collections::BTreeMap;
 
-use super::groups::QueueKey;
+use super::groups::{QueueKey, Reading};
 use super::progress::QueueProgress;
 use crate::commitlog::ScanFrom;
 use crate::message::offset::Offset;
+use crate::message::record::{RecordError, decode_settings, encode_settings};
+use crate::message::{GroupSettings, TagFilter};
 
 const VERSION: u32 = 1;
+/// Instead of a count of tags: the filter is not decided.
+const UNDECIDED: u32 = u32::MAX;
 
 /// What dispatch has counted since the log began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,9 +61,10 @@ pub(super) struct TopicState {
 pub(super) struct GroupState {
     pub(super) id: u32,
     pub(super) epoch: u32,
-    pub(super) invisible_for_ms: u64,
     pub(super) name: String,
+    pub(super) settings: GroupSettings,
     pub(super) progress: BTreeMap<QueueKey, QueueProgress>,
+    pub(super) readings: BTreeMap<u32, Reading>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +81,7 @@ pub(super) struct State {
 }
 
 /// Why bytes are not a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     #[error("the state ends too early")]
     Short,
@@ -82,6 +89,8 @@ pub enum StateError {
     Version { got: u32 },
     #[error("a name in the state is not UTF-8")]
     NotText,
+    #[error("the settings of a group in the state: {0}")]
+    Settings(#[from] RecordError),
     #[error("{0} bytes follow the state's end")]
     Trailing(usize),
 }
@@ -176,37 +185,84 @@ impl GroupState {
     fn encode(&self, out: &mut Writer) {
         out.u32(self.id);
         out.u32(self.epoch);
-        out.u64(self.invisible_for_ms);
+        out.u64(self.settings.invisible_for_ms);
         out.text(&self.name);
+        let settings = encode_settings(&self.settings);
+        out.count(settings.len());
+        out.bytes(&settings);
         out.count(self.progress.len());
         for (&(topic, queue), progress) in &self.progress {
-            let (floor, words, attempts) = progress.parts();
             out.u32(topic);
             out.u16(usize::from(queue));
-            out.u64(floor);
-            out.count(words.len());
-            words.for_each(|word| out.u64(word));
-            out.count(attempts.len());
-            for (&offset, &attempts) in attempts {
-                out.u64(offset);
-                out.u32(attempts);
-            }
+            encode_progress(progress, out);
+        }
+        out.count(self.readings.len());
+        for (&topic, reading) in &self.readings {
+            out.u32(topic);
+            encode_reading(reading, out);
         }
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, StateError> {
         let (id, epoch, invisible_for_ms) = (input.u32()?, input.u32()?, input.u64()?);
         let name = input.text()?;
+        let length = input.u32()? as usize;
+        let others = decode_settings(input.take(length)?)?;
+        let settings = GroupSettings { invisible_for_ms, ..others };
         let progress = input.list(|input| {
             let key = (input.u32()?, input.u16()?);
-            let floor = input.u64()?;
-            let words = input.list(Reader::u64)?;
-            let attempts = input.list(|input| Ok((input.u64()?, input.u32()?)))?;
-            let attempts = attempts.into_iter().collect();
-            Ok((key, QueueProgress::from_parts(floor, words, attempts)))
+            Ok((key, decode_progress(input)?))
         })?;
-        Ok(Self { id, epoch, invisible_for_ms, name, progress: progress.into_iter().collect() })
+        let readings = input.list(|input| Ok((input.u32()?, decode_reading(input)?)))?;
+        let (progress, readings) = (progress.into_iter().collect(), readings.into_iter().collect());
+        Ok(Self { id, epoch, name, settings, progress, readings })
     }
+}
+
+fn encode_progress(progress: &QueueProgress, out: &mut Writer) {
+    let (floor, stretches, attempts) = progress.parts();
+    out.u64(floor);
+    out.count(stretches.len());
+    for (&first, &end) in stretches {
+        out.u64(first);
+        out.u64(end);
+    }
+    out.count(attempts.len());
+    for (&offset, &attempts) in attempts {
+        out.u64(offset);
+        out.u32(attempts);
+    }
+}
+
+fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> {
+    let floor = input.u64()?;
+    let stretches = input.list(|input| Ok((input.u64()?, input.u64()?)))?;
+    let attempts = input.list(|input| Ok((input.u64()?, input.u32()?)))?;
+    let (stretches, attempts) = (stretches.into_iter().collect(), attempts.into_iter().collect());
+    Ok(QueueProgress::from_parts(floor, stretches, attempts))
+}
+
+fn encode_reading(reading: &Reading, out: &mut Writer) {
+    out.u64(reading.fence);
+    match &reading.filter {
+        None => out.u32(UNDECIDED),
+        Some(filter) => {
+            out.count(filter.tags().len());
+            filter.tags().iter().for_each(|tag| out.text(tag));
+        }
+    }
+}
+
+fn decode_reading(input: &mut Reader<'_>) -> Result<Reading, StateError> {
+    let fence = input.u64()?;
+    let filter = match input.u32()? {
+        UNDECIDED => None,
+        count => {
+            let tags = (0..count).map(|_| input.text()).collect::<Result<Vec<_>, _>>()?;
+            Some(TagFilter::new(tags))
+        }
+    };
+    Ok(Reading { fence, filter })
 }
 
 #[derive(Default)]
@@ -299,6 +355,7 @@ mod tests {
         let mut progress = QueueProgress::default();
         [0, 1, 5, 200].into_iter().for_each(|offset| progress.ack(offset));
         progress.attempted(7, 3);
+        let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
         State {
             at: ScanFrom {
                 offset: Offset::new(9600),
@@ -320,9 +377,19 @@ mod tests {
             groups: vec![GroupState {
                 id: 1,
                 epoch: 0,
-                invisible_for_ms: 30_000,
                 name: "billing".into(),
+                settings: GroupSettings {
+                    invisible_for_ms: 7,
+                    max_attempts: 3,
+                    ..Default::default()
+                },
                 progress: [((1, 3), progress)].into(),
+                readings: [
+                    (1, Reading { fence: 9, filter }),
+                    (2, Reading { fence: 1, filter: Some(TagFilter::everything()) }),
+                    (3, Reading { fence: 2, filter: None }),
+                ]
+                .into(),
             }],
             timer: vec![1, 2, 3],
         }

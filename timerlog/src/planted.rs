@@ -21,6 +21,16 @@ pub enum Fault {
     AnswerBeforeFlush,
     /// After a start, acknowledged messages are handed out again.
     ForgetAcks,
+    /// Where a group starts with a topic is decided at its first receive, and not recorded.
+    StartNotRecorded,
+    /// After a reset, what was acknowledged before it counts until dispatch comes to its record.
+    FoldLagsBehindReset,
+    /// Receipt handles from before a reset are good after it.
+    NoFence,
+    /// A tag that has the hash of one that is wanted is taken for it.
+    HashIsTag,
+    /// What a filter leaves out is passed and not recorded.
+    ExcludedNotRecorded,
 }
 
 #[cfg(debug_assertions)]

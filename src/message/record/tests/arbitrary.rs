@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::message::Attributes;
 
 /// The kinds that have a decoder.
-const DECODED: [Kind; 9] = [
+const DECODED: [Kind; 10] = [
     Kind::Message,
     Kind::Cancel,
     Kind::Delivery,
@@ -20,6 +20,7 @@ const DECODED: [Kind; 9] = [
     Kind::Quarantine,
     Kind::TopicSet,
     Kind::GroupSet,
+    Kind::OffsetsReset,
     Kind::Opened,
 ];
 
@@ -164,7 +165,7 @@ fn what_is_decoded_takes_no_more_room_than_its_bytes_account_for() {
         let record = Record::check(encoded.seal(OFFSET, MAGIC), OFFSET, MAGIC).expect(name);
         let room = match Fact::decode(&record).expect(name) {
             Fact::Delivery(run) => run.fired.capacity() * size_of::<Fired>(),
-            Fact::Ack(ack) => ack.acked.capacity() * size_of::<Acked>(),
+            Fact::Ack(ack) => ack.acked.capacity() * size_of::<AckedRun>(),
             _ => 0,
         };
         assert!(room <= 2 * record.body.len() + 64, "{name} takes {room} bytes");
