@@ -3,7 +3,10 @@
 
 use super::problem::{Code, Problem};
 use crate::message::NameError;
-use crate::service::{CancelError, ExtendError, LookupError, PutError, ReceiveError, Unavailable};
+use crate::service::{
+    CancelError, ExtendError, GroupError, LookupError, PutError, ReceiveError, ResetOffsetsError,
+    Unavailable,
+};
 
 impl From<Unavailable> for Problem {
     fn from(error: Unavailable) -> Self {
@@ -55,8 +58,35 @@ impl From<ReceiveError> for Problem {
         let code = match error {
             ReceiveError::Unavailable(error) => return error.into(),
             ReceiveError::TopicNotFound { .. } => Code::TopicNotFound,
+            ReceiveError::Mismatch { .. } => Code::SubscriptionMismatch,
         };
         Self::new(code, error.to_string())
+    }
+}
+
+impl From<GroupError> for Problem {
+    fn from(error: GroupError) -> Self {
+        let code = match error {
+            GroupError::Unavailable(error) => return error.into(),
+            GroupError::NotFound { .. } => Code::GroupNotFound,
+            GroupError::Mismatch { .. } => Code::SubscriptionMismatch,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ResetOffsetsError> for Problem {
+    fn from(error: ResetOffsetsError) -> Self {
+        let text = error.to_string();
+        match error {
+            ResetOffsetsError::Unavailable(error) => error.into(),
+            ResetOffsetsError::GroupNotFound { .. } => Self::new(Code::GroupNotFound, text),
+            ResetOffsetsError::TopicNotFound { .. } => Self::new(Code::TopicNotFound, text),
+            ResetOffsetsError::UnknownQueue { queue }
+            | ResetOffsetsError::BeyondEnd { queue, .. } => {
+                Self::invalid(text).at(&format!("/to/{queue}"))
+            }
+        }
     }
 }
 

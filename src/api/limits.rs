@@ -6,7 +6,12 @@ use serde::Serialize;
 
 use super::body::BODY_TIMEOUT;
 use super::fields::{MAX_KEYS, MAX_LABEL_LENGTH, MAX_PROPERTIES_LENGTH};
+use super::group_settings::{
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_BACKOFF_STEPS, MAX_FILTERS, MAX_TAGS,
+};
 use super::json_put::MAX_DEPTH;
+use super::page::MAX_LIMIT;
+use crate::consumer::INVISIBLE_FOR_MS;
 use crate::message::MAX_DELAY_MS;
 
 /// Most bytes of request line and headers together.
@@ -65,6 +70,13 @@ impl Limits {
             receive_messages: MAX_RECEIVE,
             receive_wait_ms: MAX_WAIT_MS,
             receipt_handles: MAX_HANDLES,
+            list_items: MAX_LIMIT,
+            group_attempts: MAX_ATTEMPTS,
+            group_backoff_steps: MAX_BACKOFF_STEPS,
+            group_backoff_ms: MAX_BACKOFF_MS,
+            group_lease_ms: *INVISIBLE_FOR_MS.end(),
+            filter_tags: MAX_TAGS,
+            group_filters: MAX_FILTERS,
         }
     }
 }
@@ -90,4 +102,11 @@ struct Written {
     receive_messages: usize,
     receive_wait_ms: u64,
     receipt_handles: usize,
+    list_items: usize,
+    group_attempts: u32,
+    group_backoff_steps: usize,
+    group_backoff_ms: u64,
+    group_lease_ms: u64,
+    filter_tags: usize,
+    group_filters: usize,
 }

@@ -21,14 +21,18 @@ mod body;
 mod dto;
 mod error;
 mod fields;
+mod group_settings;
 mod groups;
 mod head;
 mod json_put;
 mod limits;
 mod linger;
+mod members;
 mod messages;
 mod moment;
+mod offsets;
 mod operating;
+mod page;
 mod problem;
 mod query;
 mod raw_put;
@@ -116,6 +120,9 @@ impl Api {
         Router::new()
             .route("/v1/topics/{topic}/messages", post(messages::put))
             .route("/v1/messages/{id}", get(messages::show).delete(messages::cancel))
+            .route("/v1/groups", get(group_settings::list))
+            .route("/v1/groups/{group}", get(group_settings::show).put(group_settings::set))
+            .route("/v1/groups/{group}/offsets/reset", post(offsets::reset))
             .route("/v1/groups/{group}/receive", post(groups::receive))
             .route("/v1/groups/{group}/ack", post(groups::ack))
             .route("/v1/groups/{group}/extend", post(groups::extend))

@@ -131,7 +131,7 @@ fn level(token: &Token<'_>) -> Result<u32, MomentError> {
 
 /// RFC 3339 with any offset, or whole milliseconds since 1970. Finer than a millisecond is rounded
 /// up, since a message must not come before the moment that was asked for.
-fn time(token: &Token<'_>) -> Result<Timestamp, TimeError> {
+pub(super) fn time(token: &Token<'_>) -> Result<Timestamp, TimeError> {
     let text = match token {
         Token::Number(text) => return milliseconds(text).map(Timestamp::from_millis),
         Token::Text(text) => text.trim_ascii(),

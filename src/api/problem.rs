@@ -18,6 +18,8 @@ pub(super) enum Code {
     MethodNotAllowed,
     TopicNotFound,
     MessageNotFound,
+    GroupNotFound,
+    SubscriptionMismatch,
     AlreadyDelivered,
     InvalidReceiptHandle,
     RequestTimeout,
@@ -64,6 +66,14 @@ impl Code {
             Self::MessageNotFound => {
                 (StatusCode::NOT_FOUND, "MESSAGE_NOT_FOUND", "There is no such message")
             }
+            Self::GroupNotFound => {
+                (StatusCode::NOT_FOUND, "GROUP_NOT_FOUND", "There is no such group")
+            }
+            Self::SubscriptionMismatch => (
+                StatusCode::CONFLICT,
+                "SUBSCRIPTION_MISMATCH",
+                "The group reads the topic by another filter",
+            ),
             Self::AlreadyDelivered => {
                 (StatusCode::CONFLICT, "ALREADY_DELIVERED", "The message was already delivered")
             }

@@ -14,6 +14,10 @@ pub enum Route {
     Receive,
     Ack,
     Extend,
+    PutGroup,
+    GetGroup,
+    ListGroups,
+    ResetOffsets,
     Live,
     Ready,
     Version,
@@ -24,13 +28,17 @@ pub enum Route {
 }
 
 impl Route {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 16] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
         Self::Receive,
         Self::Ack,
         Self::Extend,
+        Self::PutGroup,
+        Self::GetGroup,
+        Self::ListGroups,
+        Self::ResetOffsets,
         Self::Live,
         Self::Ready,
         Self::Version,
@@ -47,6 +55,10 @@ impl Route {
             Self::Receive => "receive",
             Self::Ack => "ack",
             Self::Extend => "extend",
+            Self::PutGroup => "put_group",
+            Self::GetGroup => "get_group",
+            Self::ListGroups => "list_groups",
+            Self::ResetOffsets => "reset_offsets",
             Self::Live => "livez",
             Self::Ready => "readyz",
             Self::Version => "version",

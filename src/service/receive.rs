@@ -1,0 +1,112 @@
+//! Receive, by long poll: looking, waiting for one's turn, and looking again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::answers::{ReceiveError, ReceiveRequest, Received};
+use super::{Inner, Service, blocking};
+use crate::consumer::long_poll::{Admission, Poll};
+use crate::consumer::{Consumers, Leased, More};
+use crate::message::{GroupName, GroupSettings, TopicName};
+use crate::store::{Group, Topic};
+
+impl Service {
+    /// Leases messages to the group, waiting for some to arrive if there are none.
+    ///
+    /// Dropping the future gives nothing away: a lease counts only when the answer is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveError`]; nothing is leased then.
+    pub async fn receive(
+        &self,
+        group: &GroupName,
+        request: ReceiveRequest,
+    ) -> Result<Vec<Received>, ReceiveError> {
+        self.check_ready()?;
+        let Inner { engine, clock, .. } = &*self.0;
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(request.wait_ms);
+        // What waits in a system topic is not due: nobody reads it from there.
+        if TopicName::writable(request.topic.as_str()).is_err() {
+            return Err(ReceiveError::TopicNotFound { topic: request.topic });
+        }
+        let now = clock.now().wall;
+        let topic = match (engine.store.topic(&request.topic), self.0.put.queues_of_new_topic) {
+            (Some(topic), _) => topic,
+            // A consumer may come before the first message.
+            (None, Some(queues)) => engine.store.topic_or_make(&request.topic, queues, now)?,
+            (None, None) => return Err(ReceiveError::TopicNotFound { topic: request.topic }),
+        };
+        let invisible_for_ms = GroupSettings::INVISIBLE_FOR_MS;
+        let group = engine.store.group_or_make(group, invisible_for_ms, now)?;
+        let tags = request.tags.as_ref();
+        if let Some(receipt) = engine.consumers.subscribe(&group, &topic, tags, now)? {
+            self.durable(&receipt).await?;
+        }
+        let mut poll = engine.consumers.polls().join(group.id, topic.id);
+        let may_have = engine.consumers.may_have(&group, &topic);
+        let mut may_look = match poll.admission(may_have) {
+            Admission::Look => true,
+            Admission::Nothing => false,
+            // Those before it look right now: that is no wait that counts.
+            Admission::Held => {
+                poll.woken().await;
+                true
+            }
+        };
+        loop {
+            if may_look {
+                let leased = self.look(&mut poll, &group, &topic, &request).await?;
+                if !leased.is_empty() {
+                    return Ok(leased.take());
+                }
+            }
+            if self.is_draining() || tokio::time::Instant::now() >= deadline {
+                return Ok(Vec::new());
+            }
+            may_look = tokio::time::timeout_at(deadline, poll.woken()).await.is_ok();
+        }
+    }
+
+    /// One look: as many turns as it takes to find something, or to have looked at all there is.
+    async fn look(
+        &self,
+        poll: &mut Poll,
+        group: &Arc<Group>,
+        topic: &Arc<Topic>,
+        request: &ReceiveRequest,
+    ) -> Result<Leased, ReceiveError> {
+        let consumers = &self.0.engine.consumers;
+        poll.looks();
+        let invisible_for = Consumers::invisible_for(group, request.invisible_for_ms);
+        while consumers.may_have(group, topic) {
+            let leased = self.lease(group, topic, request.max, invisible_for).await?;
+            if !leased.is_empty() {
+                poll.is_served();
+                return Ok(leased);
+            }
+            if leased.more() == More::No || self.is_draining() {
+                break;
+            }
+        }
+        poll.rests();
+        Ok(consumers.nothing())
+    }
+
+    async fn lease(
+        &self,
+        group: &Arc<Group>,
+        topic: &Arc<Topic>,
+        max: usize,
+        invisible_for: Duration,
+    ) -> Result<Leased, ReceiveError> {
+        let service = self.clone();
+        let (group, topic) = (Arc::clone(group), Arc::clone(topic));
+        // Bodies are read from the disk, not on the network's threads.
+        let leased = blocking(move || {
+            let now = service.0.clock.now();
+            service.0.engine.consumers.receive(&group, &topic, max, invisible_for, now)
+        });
+        Ok(leased.await??)
+    }
+}
