@@ -23,7 +23,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::{AppendError, Durability, Receipt};
 use crate::message::record::OffsetsReset;
 use crate::message::{StartFrom, TagFilter};
-use crate::store::{Group, Queue, QueueProgress, Topic};
+use crate::store::{self, Group, Queue, QueueProgress, Topic};
 use timerlog::planted::{self, Fault};
 
 /// What is decided, as appended.
@@ -84,6 +84,13 @@ impl Consumers {
         now: Timestamp,
     ) -> Result<Option<Receipt>, SubscribeError> {
         self.leases.lock().subscribe(self, group, topic, asked, now)
+    }
+
+    /// How the group reads the topic by what was appended; `None` when it has never begun with it.
+    pub fn reading(&self, group: &Group, topic: &Topic) -> Option<store::Reading> {
+        let mut leases = self.leases.lock();
+        let reading = leases.reading(group, topic.id).as_ref()?;
+        Some(store::Reading { fence: reading.fence.0, filter: reading.filter.clone() })
     }
 
     /// Appends where the group starts, for each queue by `start`, and answers that and the receipt.

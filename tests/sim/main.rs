@@ -17,8 +17,10 @@ mod bench;
 mod deadlines;
 mod model;
 mod operations;
+mod ops_groups;
 mod planted;
 mod races;
+mod reads;
 mod regressions;
 mod world;
 

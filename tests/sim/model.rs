@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use horolog::consumer::Received;
 
+use crate::reads::Reads;
+
 /// What a caller knows of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
@@ -22,6 +24,7 @@ pub(crate) enum Told {
 pub(crate) struct Message {
     pub number: u64,
     pub topic: usize,
+    pub tag: Option<String>,
     /// `None` was put for now.
     pub deadline: Option<u64>,
     pub accepted: Told,
@@ -46,6 +49,7 @@ pub(crate) struct Model {
     attempts: BTreeMap<(usize, u64), u32>,
     /// Which message stands at a place.
     places: BTreeMap<(usize, u16, u64), u64>,
+    pub reads: Reads,
 }
 
 pub(crate) type Checked = Result<(), String>;
@@ -79,6 +83,9 @@ impl Model {
             "message {number} was received and never sent"
         );
         let place = (topic, received.queue, received.queue_offset);
+        let tag = received.attributes.tag.as_deref();
+        self.reads.check_received((group, topic), (place.1, place.2), tag)?;
+        ensure!(self.message(number).tag.as_deref() == tag, "message {number} has another tag");
         let acked = self.acked.contains(&(group, number));
         ensure!(
             !acked,
@@ -136,9 +143,15 @@ impl Model {
         self.acked.clear();
         self.attempts.clear();
         self.places.clear();
+        self.reads.forget();
         for message in &mut self.messages {
             message.place = None;
         }
+    }
+
+    /// A reset: their attempts may count from 1 again.
+    pub(crate) fn forget_attempts(&mut self, group: usize, numbers: &BTreeSet<u64>) {
+        self.attempts.retain(|(of, number), _| *of != group || !numbers.contains(number));
     }
 
     /// What a group that read everything from the start must have seen.

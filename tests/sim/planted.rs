@@ -41,4 +41,9 @@ planted! {
     firing_early_is_noticed: Fault::Early;
     an_answer_before_the_flush_is_noticed: Fault::AnswerBeforeFlush;
     acks_that_are_forgotten_are_noticed: Fault::ForgetAcks;
+    a_start_that_is_not_recorded_is_noticed: Fault::StartNotRecorded;
+    a_fold_that_lags_behind_a_reset_is_noticed: Fault::FoldLagsBehindReset;
+    handles_that_outlive_a_reset_are_noticed: Fault::NoFence;
+    a_hash_taken_for_the_tag_is_noticed: Fault::HashIsTag;
+    what_is_left_out_and_not_recorded_is_noticed: Fault::ExcludedNotRecorded;
 }

@@ -1,6 +1,6 @@
 //! The world that a seed makes: disk, clock, engine, and the callers' open questions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use horolog::{store, timer};
 use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::model::{Checked, Model, Told, ensure};
+use crate::ops_groups::GroupCoverage;
 
 pub(crate) const TOPICS: usize = 3;
 pub(crate) const GROUPS: usize = 2;
@@ -48,6 +49,7 @@ pub(crate) struct Coverage {
     pub steps_back: u64,
     pub unknown: u64,
     pub refiled: u64,
+    pub groups: GroupCoverage,
 }
 
 impl Coverage {
@@ -89,12 +91,14 @@ impl Coverage {
         self.steps_back += other.steps_back;
         self.unknown += other.unknown;
         self.refiled += other.refiled;
+        self.groups.add(&other.groups);
     }
 
     pub(crate) fn check(&self) {
         for (what, count) in self.fields() {
             assert!(count > 0, "in none of these runs: {what}");
         }
+        self.groups.check();
     }
 }
 
@@ -107,16 +111,43 @@ pub(crate) struct Ended {
 /// A question whose answer waits for the disk.
 #[derive(Debug)]
 pub(crate) enum Open {
-    Put { number: u64 },
-    Cancelled { number: u64 },
-    ToldDelivered { number: u64 },
-    Acked { group: usize, number: u64 },
+    Put {
+        number: u64,
+    },
+    Cancelled {
+        number: u64,
+    },
+    ToldDelivered {
+        number: u64,
+    },
+    Acked {
+        group: usize,
+        number: u64,
+    },
+    /// An ack that a reset has overtaken: it holds, and means nothing.
+    AckedBeforeReset,
+    /// How a group reads a topic was decided.
+    Read {
+        group: usize,
+        topic: usize,
+        number: u64,
+    },
+    Reset {
+        group: usize,
+        topic: usize,
+        number: u64,
+    },
+    Set {
+        group: usize,
+        number: u64,
+    },
 }
 
 /// A receipt handle that a consumer holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub group: usize,
+    pub topic: usize,
     pub number: u64,
     pub handle: String,
 }
@@ -157,9 +188,12 @@ pub(crate) struct World {
     pub model: Model,
     pub open: Vec<(Receipt, Open)>,
     pub held: Vec<Held>,
+    /// Handles from before a reset, and the fences of the resets of this life.
+    pub void: Vec<Held>,
+    pub void_by: BTreeMap<(usize, usize), Vec<u64>>,
     pub coverage: Coverage,
     observer: Arc<Fired>,
-    mode: FlushMode,
+    pub(crate) mode: FlushMode,
     faults: u64,
     /// The latest that the wall clock has shown.
     pub(crate) highest_wall: u64,
@@ -182,6 +216,8 @@ impl World {
             model: Model::default(),
             open: Vec::new(),
             held: Vec::new(),
+            void: Vec::new(),
+            void_by: BTreeMap::new(),
             coverage: Coverage::default(),
             observer: Arc::default(),
             mode,
@@ -226,7 +262,8 @@ impl World {
                 Err(_) if self.disk_failed() => {
                     self.end_of_life();
                 }
-                started => return started,
+                Ok(()) => return self.groups_started(),
+                failed => return failed,
             }
         }
         Err("ten starts failed".to_owned())
@@ -279,7 +316,12 @@ impl World {
             match open {
                 Open::Put { number } => self.model.message(number).accepted = Told::Unknown,
                 Open::Cancelled { number } => self.unknown_cancel(number),
-                Open::ToldDelivered { .. } => {}
+                // What has become of a decision is seen after the start.
+                Open::ToldDelivered { .. }
+                | Open::AckedBeforeReset
+                | Open::Read { .. }
+                | Open::Reset { .. }
+                | Open::Set { .. } => {}
                 Open::Acked { group, number } => {
                     self.model.ack_unknown.insert((group, number));
                 }
@@ -311,6 +353,8 @@ impl World {
             message.told_delivered = false;
         }
         self.model.forget_progress();
+        self.void.clear();
+        self.void_by.clear();
     }
 
     pub(crate) fn hear_answers(&mut self) {
@@ -331,6 +375,17 @@ impl World {
                 (Some(Durability::Durable), Open::Acked { group, number }) => {
                     self.coverage.acked += 1;
                     self.model.acked.insert((group, number));
+                }
+                (Some(Durability::Durable), Open::AckedBeforeReset) => {}
+                (Some(Durability::Durable), Open::Read { group, topic, number }) => {
+                    self.model.reads.told((group, topic), number);
+                }
+                (Some(Durability::Durable), Open::Reset { group, topic, number }) => {
+                    self.coverage.groups.count("resets told");
+                    self.model.reads.told((group, topic), number);
+                }
+                (Some(Durability::Durable), Open::Set { group, number }) => {
+                    self.model.reads.set_is_told(group, number);
                 }
                 (_, open) => left.push((receipt, open)),
             }
@@ -404,7 +459,7 @@ impl World {
         let seen = self.read_all(GROUPS)?;
         self.model.check_all_seen(&seen)?;
         for group in 0..GROUPS {
-            self.read_all(group)?;
+            self.audit_group(group)?;
         }
         self.check_rebuild(&seen)
     }
@@ -436,13 +491,8 @@ impl World {
     fn read_all(&mut self, group: usize) -> Result<BTreeSet<u64>, String> {
         let mut seen = BTreeSet::new();
         for topic in 0..TOPICS {
-            loop {
-                let received = self.receive(group, topic, 256, 600_000)?;
-                if received.is_empty() {
-                    break;
-                }
-                seen.extend(received.iter().map(|held| held.number));
-            }
+            let received = self.read_topic(group, topic)?;
+            seen.extend(received.iter().map(|held| held.number));
         }
         Ok(seen)
     }
