@@ -15,6 +15,7 @@
 
 mod bench;
 mod deadlines;
+mod groups;
 mod model;
 mod operations;
 mod ops_groups;

@@ -374,7 +374,12 @@ impl World {
                 }
                 (Some(Durability::Durable), Open::Acked { group, number }) => {
                     self.coverage.acked += 1;
-                    self.model.acked.insert((group, number));
+                    // Of one that was acked before async mode forgot, nobody knows where it stands, nor
+                    // whether a reset brings it back.
+                    match self.model.message(number).place {
+                        Some(_) => self.model.acked.insert((group, number)),
+                        None => self.model.ack_unknown.insert((group, number)),
+                    };
                 }
                 (Some(Durability::Durable), Open::AckedBeforeReset) => {}
                 (Some(Durability::Durable), Open::Read { group, topic, number }) => {
