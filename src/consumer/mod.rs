@@ -24,6 +24,7 @@ pub mod long_poll;
 mod reading;
 mod receive;
 mod reset;
+mod set_aside;
 mod settings;
 mod stats;
 

@@ -21,8 +21,14 @@ impl Service {
     ) -> Result<(GroupView, Made), GroupError> {
         self.check_open()?;
         let Inner { engine, clock, .. } = &*self.0;
-        let (group, made, receipt) =
-            engine.consumers.set_group(name, settings, clock.now().wall)?;
+        let set = engine.consumers.set_group(name, settings, clock.now().wall);
+        let (group, made, receipt) = match set {
+            Ok(set) => set,
+            Err(refusal) => {
+                self.durable_so_far().await?;
+                return Err(refusal.into());
+            }
+        };
         self.durable(&receipt).await?;
         Ok((self.view_group(group).await?, made))
     }
@@ -36,6 +42,7 @@ impl Service {
         self.check_ready()?;
         let group = self.0.engine.store.group(name);
         let group = group.ok_or_else(|| GroupError::NotFound { group: name.clone() })?;
+        self.durable_so_far().await?;
         Ok(self.view_group(group).await?)
     }
 
@@ -51,6 +58,7 @@ impl Service {
     ) -> Result<Vec<GroupView>, Unavailable> {
         self.check_ready()?;
         let mut views = Vec::new();
+        self.durable_so_far().await?;
         for group in self.0.engine.store.groups(after, max) {
             views.push(self.view_group(group).await?);
         }
@@ -82,9 +90,21 @@ impl Service {
             let Inner { engine, clock, .. } = &*service.0;
             engine.consumers.reset(&there, &known, &to, clock.now())
         });
-        let (stands, receipt) = reset.await??;
-        self.durable(&receipt).await?;
-        Ok(stands)
+        match reset.await? {
+            Ok((stands, receipt)) => {
+                self.durable(&receipt).await?;
+                Ok(stands)
+            }
+            Err(refusal) => {
+                self.durable_so_far().await?;
+                Err(refusal.into())
+            }
+        }
+    }
+
+    /// Waits for what an answer was decided on: a refusal that the power makes untrue was none.
+    pub(super) async fn durable_so_far(&self) -> Result<(), Unavailable> {
+        self.durable(&self.0.engine.store.log().latest_receipt()).await
     }
 
     async fn view_group(&self, group: Arc<Group>) -> Result<GroupView, Unavailable> {

@@ -40,8 +40,13 @@ impl Service {
         let invisible_for_ms = GroupSettings::INVISIBLE_FOR_MS;
         let group = engine.store.group_or_make(group, invisible_for_ms, now)?;
         let tags = request.tags.as_ref();
-        if let Some(receipt) = engine.consumers.subscribe(&group, &topic, tags, now)? {
-            self.durable(&receipt).await?;
+        match engine.consumers.subscribe(&group, &topic, tags, now) {
+            Ok(None) => {}
+            Ok(Some(receipt)) => self.durable(&receipt).await?,
+            Err(refusal) => {
+                self.durable_so_far().await?;
+                return Err(refusal.into());
+            }
         }
         let mut poll = engine.consumers.polls().join(group.id, topic.id);
         let may_have = engine.consumers.may_have(&group, &topic);

@@ -19,6 +19,7 @@ mod groups;
 mod model;
 mod operations;
 mod ops_groups;
+mod ops_resets;
 mod planted;
 mod races;
 mod reads;
