@@ -115,3 +115,73 @@ impl Service {
         Ok(leased.await??)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use timerlog::disk::Directory;
+    use timerlog::disk::sim::SimDisk;
+
+    use super::super::ServiceConfig;
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::config::{Flush, TopicCreation};
+    use crate::message::{Attributes, Moment, NewMessage};
+    use crate::metrics::Metrics;
+
+    fn topic() -> TopicName {
+        TopicName::writable("orders").expect("a good name")
+    }
+
+    async fn poll(service: Service) -> usize {
+        let group = GroupName::writable("workers").expect("a good name");
+        let request = ReceiveRequest {
+            topic: topic(),
+            max: 1,
+            wait_ms: 3_600_000,
+            invisible_for_ms: None,
+            tags: None,
+        };
+        service.receive(&group, request).await.expect("the service is open").len()
+    }
+
+    #[tokio::test]
+    async fn a_thousand_receives_wait_without_a_look_and_a_message_costs_one() {
+        let config = ServiceConfig {
+            flush: Flush::Sync,
+            segment_size: 1 << 20,
+            topics: TopicCreation::Automatic,
+            queues_per_topic: 4,
+            checkpoint_interval_ms: 60_000,
+        };
+        let root: Arc<dyn Directory> = SimDisk::new(1).root();
+        let (clock, metrics) = (Arc::new(SystemClock::new()), Arc::new(Metrics::new()));
+        let opened = Service::open(&config, &root, clock, metrics, &[7; 32]);
+        let (service, handle) = opened.expect("a new disk is good");
+        let mut polls = tokio::task::JoinSet::new();
+        for _ in 0..1000 {
+            polls.spawn(poll(service.clone()));
+        }
+        let rows = Arc::clone(service.0.engine.consumers.polls());
+        let until = async |waiting| {
+            while rows.waiting() != waiting {
+                tokio::task::yield_now().await;
+            }
+            // Whoever has joined has been asked once more, and waits.
+            tokio::task::yield_now().await;
+        };
+        until(1000).await;
+        let looks = rows.looks();
+        assert!(looks <= 1000, "{looks} looks to begin with");
+        for served in 1..=3 {
+            let (moment, attributes) = (Moment::Now, Attributes::default());
+            let message = NewMessage { moment, attributes, body: "one".into() };
+            service.put(&topic(), message).await.expect("there is room");
+            assert_eq!(polls.join_next().await.expect("they wait").expect("no panic"), 1);
+            assert_eq!(rows.looks(), looks + served);
+        }
+        polls.shutdown().await;
+        until(0).await;
+        assert_eq!(rows.looks(), looks + 3, "who goes away makes nobody look");
+        tokio::task::spawn_blocking(|| handle.stop()).await.expect("no panic");
+    }
+}
