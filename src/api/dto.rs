@@ -8,7 +8,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::json_put::JSON;
+use super::json_put::{JSON, given};
 use crate::clock::Timestamp;
 use crate::message::{Attributes, State};
 use crate::service::{MessageView, Received};
@@ -23,6 +23,8 @@ pub(super) struct ReceiveRequest<'a> {
     pub(super) wait: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) invisible_for: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    pub(super) tags: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,14 +76,6 @@ pub(super) struct Delivered<'a> {
     pub(super) message_id: &'a str,
     pub(super) state: &'static str,
     pub(super) fired_at: Time,
-}
-
-/// A page of a list.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Page<T> {
-    pub(super) items: Vec<T>,
-    pub(super) next_cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

@@ -5,8 +5,8 @@ use super::problem::{Code, Problem};
 use crate::message::NameError;
 use crate::producer::Refusal;
 use crate::service::{
-    ChangeError, ExtendError, LookupError, PutError, ReceiveError, ScheduledError, SearchError,
-    TimerError, TopicError, Unavailable,
+    ChangeError, ExtendError, GroupError, LookupError, PutError, ReceiveError, ResetOffsetsError,
+    ScheduledError, SearchError, TimerError, TopicError, Unavailable,
 };
 
 impl From<Unavailable> for Problem {
@@ -110,6 +110,7 @@ impl From<ReceiveError> for Problem {
         let code = match error {
             ReceiveError::Unavailable(error) => return error.into(),
             ReceiveError::TopicNotFound { .. } => Code::TopicNotFound,
+            ReceiveError::Mismatch { .. } => Code::SubscriptionMismatch,
         };
         Self::new(code, error.to_string())
     }
@@ -125,6 +126,32 @@ impl From<ScheduledError> for Problem {
             | ScheduledError::Timeline(_) => Code::InvalidRequest,
         };
         Self::new(code, error.to_string())
+    }
+}
+
+impl From<GroupError> for Problem {
+    fn from(error: GroupError) -> Self {
+        let code = match error {
+            GroupError::Unavailable(error) => return error.into(),
+            GroupError::NotFound { .. } => Code::GroupNotFound,
+            GroupError::Mismatch { .. } => Code::SubscriptionMismatch,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ResetOffsetsError> for Problem {
+    fn from(error: ResetOffsetsError) -> Self {
+        let text = error.to_string();
+        match error {
+            ResetOffsetsError::Unavailable(error) => error.into(),
+            ResetOffsetsError::GroupNotFound { .. } => Self::new(Code::GroupNotFound, text),
+            ResetOffsetsError::TopicNotFound { .. } => Self::new(Code::TopicNotFound, text),
+            ResetOffsetsError::UnknownQueue { queue }
+            | ResetOffsetsError::BeyondEnd { queue, .. } => {
+                Self::invalid(text).at(&format!("/to/{queue}"))
+            }
+        }
     }
 }
 

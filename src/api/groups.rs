@@ -13,7 +13,7 @@ use super::limits::{MAX_CONTROL_BYTES, MAX_HANDLES, MAX_RECEIVE, MAX_WAIT_MS};
 use super::moment::duration;
 use super::problem::{Code, Problem};
 use super::query::{NoParameters, parameters};
-use super::{Api, Segment, json, raw_put, segment};
+use super::{Api, Segment, group_settings, json, raw_put, segment};
 use crate::message::{GroupName, MAX_DELAY_MS, TopicName};
 use crate::metrics::Route;
 use crate::service::{AckOutcome, ReceiveRequest};
@@ -72,10 +72,15 @@ fn receive_request(written: &dto::ReceiveRequest<'_>) -> Result<ReceiveRequest, 
         None => None,
         Some(lease) => Some(bounded_duration(lease, MAX_DELAY_MS, "/invisibleFor")?),
     };
-    Ok(ReceiveRequest { topic, max, wait_ms, invisible_for_ms })
+    let tags = written.tags.map(|tags| group_settings::tags(tags, "/tags")).transpose()?;
+    Ok(ReceiveRequest { topic, max, wait_ms, invisible_for_ms, tags })
 }
 
-fn bounded_duration(raw: &RawValue, limit_ms: u64, pointer: &str) -> Result<u64, Problem> {
+pub(super) fn bounded_duration(
+    raw: &RawValue,
+    limit_ms: u64,
+    pointer: &str,
+) -> Result<u64, Problem> {
     match duration(&raw.into()) {
         Ok(ms) if ms <= limit_ms => Ok(ms),
         Ok(ms) => {

@@ -47,7 +47,7 @@ struct Written<'a> {
 
 /// Keeps null apart from nothing: `"body": null` is a body, and `"deliverAt": null` is a mistake
 /// that must not mean now.
-fn given<'de: 'a, 'a, D: Deserializer<'de>>(
+pub(super) fn given<'de: 'a, 'a, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)

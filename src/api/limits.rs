@@ -6,7 +6,11 @@ use serde::Serialize;
 
 use super::body::BODY_TIMEOUT;
 use super::fields::{MAX_KEYS, MAX_LABEL_LENGTH, MAX_PROPERTIES_LENGTH};
+use super::group_settings::{
+    MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_BACKOFF_STEPS, MAX_FILTERS, MAX_TAGS,
+};
 use super::json_put::MAX_DEPTH;
+use crate::consumer::INVISIBLE_FOR_MS;
 use crate::message::MAX_DELAY_MS;
 use crate::service::{MAX_BUCKETS, MAX_BULK_CANCEL};
 
@@ -91,6 +95,12 @@ impl Limits {
             topic_queues: MAX_QUEUES,
             timeline_buckets: MAX_BUCKETS,
             bulk_cancels: MAX_BULK_CANCEL,
+            group_attempts: MAX_ATTEMPTS,
+            group_backoff_steps: MAX_BACKOFF_STEPS,
+            group_backoff_ms: MAX_BACKOFF_MS,
+            group_lease_ms: *INVISIBLE_FOR_MS.end(),
+            filter_tags: MAX_TAGS,
+            group_filters: MAX_FILTERS,
         }
     }
 }
@@ -124,4 +134,10 @@ struct Written {
     topic_queues: u16,
     timeline_buckets: u64,
     bulk_cancels: usize,
+    group_attempts: u32,
+    group_backoff_steps: usize,
+    group_backoff_ms: u64,
+    group_lease_ms: u64,
+    filter_tags: usize,
+    group_filters: usize,
 }

@@ -7,11 +7,12 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::dto::{Page, Put, Time, View, state};
+use super::dto::{Put, Time, View, state};
 use super::fields::{Label, check_label};
+use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::{NoParameters, parameters};
-use super::{Api, Segment, idempotency, incoming, json, page, raw_put, segment};
+use super::{Api, Segment, idempotency, incoming, json, raw_put, segment};
 use crate::message::TopicName;
 use crate::metrics::Route;
 use crate::producer::{Atomic, Request as Puts};
@@ -76,7 +77,7 @@ async fn look_up(api: &Api, id: Segment, head: &Parts) -> Result<Response, Probl
 #[serde(deny_unknown_fields)]
 struct SearchParameters {
     key: Option<String>,
-    limit: Option<u64>,
+    limit: Option<String>,
     cursor: Option<String>,
 }
 
@@ -92,7 +93,7 @@ async fn find(api: &Api, topic: Segment, head: &Parts) -> Result<Response, Probl
     raw_put::refuse_headers(&head.headers)?;
     let key = parameters.key.ok_or_else(|| Problem::invalid("the parameter key is missing"))?;
     check_label(Label::Key, &key)?;
-    let limit = page::limit(parameters.limit)?;
+    let limit = page::limit(parameters.limit.as_deref())?;
     let service = api.service()?;
     let below = match parameters.cursor {
         None => None,

@@ -23,6 +23,7 @@ mod changes;
 mod dto;
 mod error;
 mod fields;
+mod group_settings;
 mod groups;
 mod head;
 mod idempotency;
@@ -30,8 +31,10 @@ mod incoming;
 mod json_put;
 mod limits;
 mod linger;
+mod members;
 mod messages;
 mod moment;
+mod offsets;
 mod operating;
 mod page;
 mod problem;
@@ -135,6 +138,9 @@ impl Api {
                 get(messages::show).patch(changes::reschedule).delete(changes::cancel),
             )
             .route("/v1/messages/{id}/deliver", post(changes::fire))
+            .route("/v1/groups", get(group_settings::list))
+            .route("/v1/groups/{group}", get(group_settings::show).put(group_settings::set))
+            .route("/v1/groups/{group}/offsets/reset", post(offsets::reset))
             .route("/v1/groups/{group}/receive", post(groups::receive))
             .route("/v1/groups/{group}/ack", post(groups::ack))
             .route("/v1/groups/{group}/extend", post(groups::extend))

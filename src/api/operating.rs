@@ -82,7 +82,7 @@ pub(super) async fn limits(State(api): State<Api>, request: Request) -> Response
 }
 
 /// The parameters of a request that has nothing else to say.
-fn plain<T: DeserializeOwned + Default>(request: &Request) -> Result<T, Problem> {
+pub(super) fn plain<T: DeserializeOwned + Default>(request: &Request) -> Result<T, Problem> {
     raw_put::refuse_headers(request.headers())?;
     parameters(request.uri())
 }

@@ -1,31 +1,56 @@
-//! Pages of lists: how many items, and where to go on.
+//! Lists, a page at a time: `limit` and `cursor` in, `items` and `nextCursor` out.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
 
 use super::limits::{DEFAULT_PAGE, MAX_PAGE};
 use super::problem::Problem;
 
-/// How many items a page may have.
-pub(super) fn limit(asked: Option<u64>) -> Result<usize, Problem> {
-    let limit = asked.map_or(DEFAULT_PAGE, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    if limit == 0 || limit > MAX_PAGE {
-        return Err(Problem::invalid(format!("limit is 1 to {MAX_PAGE}, not {limit}")));
+/// What a request for a page of a list by name says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageParameters {
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page<T> {
+    pub(super) items: Vec<T>,
+    /// `null` on the last page.
+    pub(super) next_cursor: Option<String>,
+}
+
+impl PageParameters {
+    pub(super) fn limit(&self) -> Result<usize, Problem> {
+        limit(self.limit.as_deref())
     }
-    Ok(limit)
+
+    /// The name that the page before ended with.
+    pub(super) fn after(&self) -> Result<Option<String>, Problem> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
+        let name =
+            URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|name| String::from_utf8(name).ok());
+        name.map(Some).ok_or_else(bad_cursor)
+    }
 }
 
-/// A cursor of a list by name: the last name of the page before.
-pub(super) fn name_cursor(last: &str) -> String {
-    URL_SAFE_NO_PAD.encode(last)
+/// How many items a page may have.
+pub(super) fn limit(asked: Option<&str>) -> Result<usize, Problem> {
+    let Some(text) = asked else { return Ok(DEFAULT_PAGE) };
+    match text.parse() {
+        Ok(limit) if (1..=MAX_PAGE).contains(&limit) => Ok(limit),
+        _ => Err(Problem::invalid(format!("limit is 1 to {MAX_PAGE}"))),
+    }
 }
 
-/// The name that `cursor` stands for.
-pub(super) fn name_of(cursor: &str) -> Result<String, Problem> {
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| bad_cursor())?;
-    String::from_utf8(bytes).map_err(|_| bad_cursor())
+/// The cursor of the page that begins after `name`.
+pub(super) fn cursor(name: &str) -> String {
+    URL_SAFE_NO_PAD.encode(name)
 }
 
 pub(super) fn bad_cursor() -> Problem {
-    Problem::invalid("this is no cursor that a page of this list has given")
+    Problem::invalid("the cursor is not one that this list has given")
 }

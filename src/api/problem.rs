@@ -19,6 +19,8 @@ pub(super) enum Code {
     TopicNotFound,
     MessageNotFound,
     TimerNotFound,
+    GroupNotFound,
+    SubscriptionMismatch,
     AlreadyDelivered,
     AlreadyCancelled,
     TopicTypeMismatch,
@@ -103,6 +105,14 @@ impl Code {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "IDEMPOTENCY_KEY_REUSED",
                 "The idempotency key was used for another request",
+            ),
+            Self::GroupNotFound => {
+                (StatusCode::NOT_FOUND, "GROUP_NOT_FOUND", "There is no such group")
+            }
+            Self::SubscriptionMismatch => (
+                StatusCode::CONFLICT,
+                "SUBSCRIPTION_MISMATCH",
+                "The group reads the topic by another filter",
             ),
             Self::AlreadyDelivered => {
                 (StatusCode::CONFLICT, "ALREADY_DELIVERED", "The message was already delivered")

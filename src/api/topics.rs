@@ -10,13 +10,13 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::dto::Page;
 use super::groups::control;
 use super::limits::MAX_QUEUES;
 use super::moment::duration;
+use super::page::{Page, PageParameters, cursor};
 use super::problem::Problem;
 use super::query::{NoParameters, parameters};
-use super::{Api, Segment, json, page, raw_put, segment};
+use super::{Api, Segment, json, raw_put, segment};
 use crate::message::{TopicName, TopicType};
 use crate::metrics::Route;
 use crate::service::TopicView;
@@ -132,13 +132,6 @@ fn type_of(name: &str) -> Result<TopicType, Problem> {
     })
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ListParameters {
-    limit: Option<u64>,
-    cursor: Option<String>,
-}
-
 pub(super) async fn list(State(api): State<Api>, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let result = all(&api, &head);
@@ -146,17 +139,16 @@ pub(super) async fn list(State(api): State<Api>, request: Request) -> Response {
 }
 
 fn all(api: &Api, head: &Parts) -> Result<Response, Problem> {
-    let parameters: ListParameters = parameters(&head.uri)?;
+    let parameters: PageParameters = parameters(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
-    let limit = page::limit(parameters.limit)?;
-    let after = parameters.cursor.as_deref().map(page::name_of).transpose()?;
+    let (limit, after) = (parameters.limit()?, parameters.after()?);
     let mut topics = api.service()?.topics()?;
     topics.retain(|topic| after.as_ref().is_none_or(|after| topic.name > *after));
     let more = topics.len() > limit;
     topics.truncate(limit);
     let page = Page {
         items: topics.iter().map(Topic::from).collect(),
-        next_cursor: topics.last().filter(|_| more).map(|last| page::name_cursor(&last.name)),
+        next_cursor: topics.last().filter(|_| more).map(|last| cursor(&last.name)),
     };
     Ok(json(StatusCode::OK, &page))
 }

@@ -180,8 +180,8 @@ impl ConsumeQueue {
         Unit::decode(&bytes, place).ok_or_else(|| damaged(file.file.path()))
     }
 
-    /// The first place at or after `from` whose time is not before `time`, supposing that times grow
-    /// along the queue.
+    /// The first place whose time is not before `time`, supposing that times grow along the queue. A hole
+    /// has no time: it goes with what stands behind it.
     ///
     /// # Errors
     ///
@@ -190,8 +190,14 @@ impl ConsumeQueue {
         let (mut low, mut high) = (0, self.committed());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.unit(middle)?.time < time {
-                low = middle + 1;
+            let mut there = middle;
+            let mut unit = self.unit(there)?;
+            while unit.is_hole() && there + 1 < high {
+                there += 1;
+                unit = self.unit(there)?;
+            }
+            if !unit.is_hole() && unit.time < time {
+                low = there + 1;
             } else {
                 high = middle;
             }
@@ -331,6 +337,22 @@ mod tests {
         let mut read = Vec::new();
         queue.read(0, 10, &mut read).unwrap();
         assert_eq!(read, [unit(0), unit(1), unit(2), Unit::HOLE, Unit::HOLE, unit(5)]);
+    }
+
+    /// A hole's time is zero, and a search that believed it went on behind what it was looking for.
+    #[test]
+    fn a_hole_leads_no_search_by_time_astray() {
+        let disk = SimDisk::new(1);
+        let queue = ConsumeQueue::open(disk.root(), 0, 0).unwrap();
+        for place in [0, 1, 4, 5, 9] {
+            queue.append(place, &[unit(place)]).unwrap();
+        }
+        for (time, place) in [(999, 0), (1000, 0), (1001, 1), (1002, 2), (1004, 2), (1005, 5)] {
+            assert_eq!(queue.first_not_before(Timestamp::from_millis(time)).unwrap(), place);
+        }
+        for (time, place) in [(1006, 6), (1009, 6), (1010, 10)] {
+            assert_eq!(queue.first_not_before(Timestamp::from_millis(time)).unwrap(), place);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Ack and extend: what a consumer says of a message that it holds.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,13 +61,23 @@ impl Consumers {
             queue: seat.queue,
             queue_offset,
         });
+        let entries = entries.map(Into::into);
         let record = Ack { group_id: group.id, at: now.wall, acked: entries.collect() }.encode();
         let mut turn = self.store.log().turn(record.len())?;
         turn.append(record);
         let receipt = turn.receipt();
         drop(turn);
+        let mut room = BTreeMap::new();
         for (seat, queue_offset, number) in acked {
-            leases.queue(group, seat).acking(queue_offset, number);
+            let queue = leases.queue(group, seat);
+            queue.acking(queue_offset, number);
+            if queue.has_room_again() {
+                *room.entry(seat.topic_id).or_default() += 1;
+            }
+        }
+        drop(leases);
+        for (topic_id, count) in room {
+            self.polls.wake(group.id, topic_id, count);
         }
         Ok((outcomes, receipt))
     }
@@ -86,9 +97,10 @@ impl Consumers {
         let number = LeaseNumber(handle.lease);
         match self.standing(leases, group, &handle, seat, now) {
             Standing::Held => {
-                let entry = (seat, handle.queue_offset, number);
-                if !acked.contains(&entry) {
-                    acked.push(entry);
+                // Two handles of earlier lives may stand for the same message.
+                let place = (seat, handle.queue_offset);
+                if !acked.iter().any(|&(seat, offset, _)| (seat, offset) == place) {
+                    acked.push((seat, handle.queue_offset, number));
                 }
                 AckOutcome::Ok
             }
@@ -148,8 +160,10 @@ impl Consumers {
         // may stand in that place: then a handle ends with its life, and the message comes again.
         let earlier_life =
             self.store.keeps_what_was_seen() && !number.is_of(self.store.incarnation());
-        let queue = leases.queue(group, seat);
-        group.progress((seat.topic_id, seat.queue), |progress| {
+        if leases.is_fenced(group, seat, number) {
+            return Standing::Void;
+        }
+        leases.look(group, seat, |queue, progress| {
             queue.standing(handle.queue_offset, number, earlier_life, progress, now.monotonic)
         })
     }
@@ -158,6 +172,6 @@ impl Consumers {
 impl Consumers {
     /// The group's own lease time.
     pub fn invisible_for(group: &Arc<Group>, asked_ms: Option<u64>) -> Duration {
-        Duration::from_millis(asked_ms.unwrap_or(group.invisible_for_ms))
+        Duration::from_millis(asked_ms.unwrap_or_else(|| group.settings().invisible_for_ms))
     }
 }

@@ -27,14 +27,15 @@ impl ExpiryStage {
         Self { consumers, expiring: VecDeque::new() }
     }
 
-    /// Appends the records of leases that are over. `true` when there may be more.
+    /// Appends the records of leases that are over. `true` when any was, or there may be more.
     fn expire(&mut self, now: Now) -> Result<bool, AppendError> {
+        let mut any = false;
         let mut guard = self.consumers.leases.lock();
         let leases = &mut *guard;
         for _ in 0..BATCH {
-            let Some(&Reverse(end)) = leases.ends.peek() else { return Ok(false) };
+            let Some(&Reverse(end)) = leases.ends.peek() else { return Ok(any) };
             if end.until > now.monotonic {
-                return Ok(false);
+                return Ok(any);
             }
             let held = leases.queues.get_mut(&end.seat).and_then(|queue| {
                 let lease = queue.held(end.queue_offset, end.number)?;
@@ -58,6 +59,7 @@ impl ExpiryStage {
                 drop(turn);
                 queue.expiring(end.queue_offset);
                 self.expiring.push_back((end, receipt));
+                any = true;
             }
             leases.ends.pop();
         }
@@ -73,7 +75,7 @@ impl ExpiryStage {
             }
             let mut leases = self.consumers.leases.lock();
             if let Some(queue) = leases.queues.get_mut(&end.seat) {
-                queue.expired(end.queue_offset);
+                queue.expired(end.queue_offset, end.number);
             }
             drop(leases);
             self.consumers.polls.wake(end.seat.group_id, end.seat.topic_id, 1);

@@ -1,13 +1,13 @@
 //! The leases of one queue to one group: what is out, what is readable again, and how far the cursor is.
 //!
 //! ```text
-//!         floor            cursor                        committed
-//!   acked   │ out, ready again  │ not read in this life      │
-//!   ────────┴───────────────────┴────────────────────────────┴──> queue offset
+//!         floor                          cursor                        committed
+//!   acked   │ out, ready again, left out   │ not looked at in this life  │
+//!   ────────┴──────────────────────────────┴─────────────────────────────┴──> queue offset
 //! ```
 //!
-//! Memory only: a restart makes what was out readable again. What must survive (acks, attempts) is in
-//! the group's progress, folded from the log.
+//! Memory only: a restart makes what was out readable again. What must survive (acks, attempts, what the
+//! filter left out) is in the group's progress, folded from the log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -15,8 +15,9 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::store::QueueProgress;
 
-/// How far past the floor the cursor may run: what a group's memory is bounded by.
-const MAX_AHEAD: u64 = 100_000;
+/// How many messages of a queue may be out or wait to be handed out again: what a group's memory is bounded
+/// by. Then the queue waits for acks. What the filter leaves out does not count.
+const MAX_OUT: usize = 100_000;
 
 /// Names a lease: the incarnation in the upper 24 bits, a counter below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +75,30 @@ pub(super) struct QueueLeases {
     /// Readable again, with the attempts that were made.
     ready: BTreeMap<u64, u32>,
     acking: VecDeque<u64>,
+    /// Passed by the cursor because the filter leaves them out, and not recorded yet.
+    excluded: Vec<Stretch>,
+    /// The queue waits for acks.
+    full: bool,
+    /// What counts instead of the folded progress until dispatch has come to the record that says where
+    /// the group starts: what is folded is still that of before.
+    pub(super) ahead_of_fold: Option<QueueProgress>,
+}
+
+/// Offsets from `first` up to but without `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) first: u64,
+    pub(super) end: u64,
+}
+
+/// What is to be done with the next unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    HandOut,
+    /// The filter leaves it out.
+    Exclude,
+    /// This turn has looked at enough.
+    EndOfTurn,
 }
 
 /// A message about to be handed out.
@@ -85,10 +110,11 @@ pub(super) struct Granted {
 }
 
 /// The terms of new leases.
-#[derive(Debug)]
 pub(super) struct Terms<'a> {
     pub(super) numbers: &'a mut LeaseNumber,
     pub(super) until: Duration,
+    /// Judges units that were not handed out before.
+    pub(super) judge: &'a mut dyn FnMut(u64) -> Verdict,
 }
 
 impl QueueLeases {
@@ -98,7 +124,51 @@ impl QueueLeases {
             out: BTreeMap::new(),
             ready: BTreeMap::new(),
             acking: VecDeque::new(),
+            excluded: Vec::new(),
+            full: false,
+            ahead_of_fold: None,
         }
+    }
+
+    /// Starts at `offset`, by a record that dispatch has not come to yet.
+    pub(super) fn starting_at(offset: u64) -> Self {
+        let ahead_of_fold = Some(QueueProgress::starting_at(offset));
+        Self { ahead_of_fold, ..Self::new(offset) }
+    }
+
+    /// All handles are void: what is out can be read again, as after a restart.
+    pub(super) fn drop_leases(&mut self) {
+        for (&offset, lease) in &self.out {
+            if lease.phase != Phase::Acking {
+                self.ready.insert(offset, lease.attempt - 1);
+            }
+        }
+        self.out.retain(|_, lease| lease.phase == Phase::Acking);
+    }
+
+    /// How many messages are out.
+    pub(super) fn in_flight(&self) -> u64 {
+        (self.out.len() - self.acking.len()) as u64
+    }
+
+    /// What was left out since it was last asked for.
+    pub(super) fn excluded(&self) -> &[Stretch] {
+        &self.excluded
+    }
+
+    pub(super) fn excluded_is_recorded(&mut self) {
+        self.excluded.clear();
+    }
+
+    /// Whether the queue has waited for an ack, and one has come.
+    pub(super) fn has_room_again(&mut self) -> bool {
+        let room = self.full && !self.is_full();
+        self.full &= !room;
+        room
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.len() - self.acking.len() + self.ready.len() >= MAX_OUT
     }
 
     /// Leases up to `max` messages: those that came back first, then new ones below `committed`.
@@ -113,7 +183,8 @@ impl QueueLeases {
         self.forget_acked(progress);
         let wanted = granted.len() + max;
         while granted.len() < wanted {
-            let Some((queue_offset, attempts)) = self.next(committed, progress) else { return };
+            let next = self.next(committed, progress, terms.judge);
+            let Some((queue_offset, attempts)) = next else { return };
             let attempt = attempts.max(progress.attempts(queue_offset)) + 1;
             let number = terms.numbers.next();
             let lease = Lease { number, attempt, until: terms.until, phase: Phase::Held };
@@ -123,24 +194,53 @@ impl QueueLeases {
     }
 
     pub(super) fn may_have(&self, committed: u64) -> bool {
-        !self.ready.is_empty() || self.cursor < committed
+        !self.ready.is_empty() || self.cursor < committed && !self.is_full()
     }
 
-    fn next(&mut self, committed: u64, progress: &QueueProgress) -> Option<(u64, u32)> {
+    fn next(
+        &mut self,
+        committed: u64,
+        progress: &QueueProgress,
+        judge: &mut dyn FnMut(u64) -> Verdict,
+    ) -> Option<(u64, u32)> {
         if let Some(came_back) = self.ready.pop_first() {
             return Some(came_back);
         }
-        let end = committed.min(progress.floor().saturating_add(MAX_AHEAD));
-        self.cursor = self.cursor.max(progress.floor());
-        while self.cursor < end {
+        if self.is_full() {
+            self.full = true;
+            return None;
+        }
+        loop {
+            // Acked in an earlier life, or left out in one.
+            self.cursor = progress.next_unacked(self.cursor);
             let offset = self.cursor;
-            self.cursor += 1;
-            // Acked in an earlier life, or held under a handle of one.
-            if !progress.is_acked(offset) && !self.out.contains_key(&offset) {
-                return Some((offset, 0));
+            if offset >= committed {
+                return None;
+            }
+            // Held under a handle of an earlier life.
+            if self.out.contains_key(&offset) {
+                self.cursor += 1;
+                continue;
+            }
+            match judge(offset) {
+                Verdict::EndOfTurn => return None,
+                Verdict::HandOut => {
+                    self.cursor += 1;
+                    return Some((offset, 0));
+                }
+                Verdict::Exclude => {
+                    self.cursor += 1;
+                    self.exclude(offset);
+                }
             }
         }
-        None
+    }
+
+    fn exclude(&mut self, offset: u64) {
+        match self.excluded.last_mut() {
+            Some(last) if last.end == offset => last.end += 1,
+            _ => self.excluded.push(Stretch { first: offset, end: offset + 1 }),
+        }
     }
 
     /// What the handle with this number is worth. `earlier_life` says that it was given before the last
@@ -213,9 +313,12 @@ impl QueueLeases {
         }
     }
 
-    /// The record of the lease's end is durable: the message is readable again.
-    pub(super) fn expired(&mut self, queue_offset: u64) {
-        if let Some(lease) = self.out.remove(&queue_offset) {
+    /// The record of the lease's end is durable: the message is readable again, unless the group's offsets
+    /// were reset meanwhile.
+    pub(super) fn expired(&mut self, queue_offset: u64, number: LeaseNumber) {
+        let lease = self.out.get(&queue_offset).copied();
+        if let Some(lease) = lease.filter(|lease| lease.number == number) {
+            self.out.remove(&queue_offset);
             self.ready.insert(queue_offset, lease.attempt);
         }
     }
@@ -237,112 +340,4 @@ pub(super) fn within_first_lease(until: Timestamp, now: Timestamp) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    struct Bench {
-        leases: QueueLeases,
-        progress: QueueProgress,
-        numbers: LeaseNumber,
-    }
-
-    impl Bench {
-        fn new() -> Self {
-            let numbers = LeaseNumber::first_of(1);
-            Self { leases: QueueLeases::new(0), progress: QueueProgress::default(), numbers }
-        }
-
-        fn grant(&mut self, max: usize, committed: u64) -> Vec<(u64, u32)> {
-            let mut granted = Vec::new();
-            let mut terms = Terms { numbers: &mut self.numbers, until: SECOND };
-            self.leases.grant(max, committed, &self.progress, &mut terms, &mut granted);
-            granted.iter().map(|granted| (granted.queue_offset, granted.attempt)).collect()
-        }
-
-        fn standing(&mut self, offset: u64, number: u64, now: Duration) -> Standing {
-            let number = LeaseNumber(LeaseNumber::first_of(1).0 + number);
-            self.leases.standing(offset, number, false, &self.progress, now)
-        }
-    }
-
-    #[test]
-    fn a_message_is_out_once_and_comes_back_with_a_higher_attempt() {
-        let mut bench = Bench::new();
-        assert_eq!(bench.grant(2, 3), [(0, 1), (1, 1)]);
-        assert_eq!(bench.grant(9, 3), [(2, 1)]);
-        assert_eq!(bench.grant(9, 3), []);
-        bench.leases.expiring(1);
-        assert_eq!(bench.standing(1, 2, Duration::ZERO), Standing::Void);
-        bench.leases.expired(1);
-        assert_eq!(bench.grant(9, 3), [(1, 2)]);
-    }
-
-    #[test]
-    fn a_handle_is_good_for_its_own_lease_until_it_ends() {
-        let mut bench = Bench::new();
-        bench.grant(1, 1);
-        assert_eq!(bench.standing(0, 1, Duration::ZERO), Standing::Held);
-        assert_eq!(bench.standing(0, 2, Duration::ZERO), Standing::Void);
-        assert_eq!(bench.standing(0, 1, SECOND), Standing::Void);
-    }
-
-    #[test]
-    fn an_acked_message_is_forgotten_when_the_fold_knows_of_it() {
-        let mut bench = Bench::new();
-        bench.grant(1, 1);
-        let number = LeaseNumber(LeaseNumber::first_of(1).0 + 1);
-        bench.leases.acking(0, number);
-        assert_eq!(bench.standing(0, 1, Duration::ZERO), Standing::Acked);
-        assert_eq!(bench.grant(1, 1), []);
-        bench.progress.ack(0);
-        assert_eq!(bench.grant(1, 2), [(1, 1)]);
-        assert!(!bench.leases.out.contains_key(&0));
-    }
-
-    #[test]
-    fn what_nobody_took_was_never_out() {
-        let mut bench = Bench::new();
-        bench.grant(1, 1);
-        bench.leases.give_back(0, LeaseNumber(LeaseNumber::first_of(1).0 + 1));
-        assert_eq!(bench.grant(1, 1), [(0, 1)]);
-    }
-
-    #[test]
-    fn a_handle_of_an_earlier_life_is_good_until_its_message_is_handed_out_again() {
-        let mut bench = Bench::new();
-        bench.numbers = LeaseNumber::first_of(2);
-        let old = LeaseNumber(LeaseNumber::first_of(1).0 + 7);
-        let standing = |bench: &mut Bench| {
-            bench.leases.standing(0, old, true, &bench.progress, Duration::ZERO)
-        };
-        assert_eq!(standing(&mut bench), Standing::Held);
-        bench.grant(1, 1);
-        assert_eq!(standing(&mut bench), Standing::Void);
-    }
-
-    #[test]
-    fn a_handle_of_an_earlier_life_that_was_extended_ends_with_its_lease() {
-        // Found by the simulation (seed 225): the ack was told to hold, and the message came again.
-        let mut bench = Bench::new();
-        bench.numbers = LeaseNumber::first_of(2);
-        let old = LeaseNumber(LeaseNumber::first_of(1).0 + 7);
-        bench.leases.extend(0, old, 1, SECOND);
-        bench.leases.expiring(0);
-        bench.leases.expired(0);
-        let standing = bench.leases.standing(0, old, true, &bench.progress, Duration::from_secs(2));
-        assert_eq!(standing, Standing::Void);
-        assert_eq!(bench.grant(2, 2), [(0, 2), (1, 1)]);
-        assert_eq!(bench.grant(2, 2), []);
-    }
-
-    #[test]
-    fn the_cursor_stays_near_the_floor() {
-        let mut bench = Bench::new();
-        let all = usize::try_from(MAX_AHEAD).unwrap();
-        assert_eq!(bench.grant(all + 10, u64::MAX).len(), all);
-        bench.progress.ack(0);
-        assert_eq!(bench.grant(10, u64::MAX), [(MAX_AHEAD, 1)]);
-    }
-}
+mod tests;

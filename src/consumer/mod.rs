@@ -12,21 +12,32 @@
 //!   an equal or higher attempt.
 //! - A lease that ran out is handed out again only when its record is durable, so that attempts never
 //!   go back.
-//! - Order of locks: leases, then a group's progress, then the appender.
+//! - What says where a group starts, what it acked and what its filter left out is appended under the
+//!   leases' lock: see [`reading`].
+//! - Order of locks: leases, then a group's progress or the appender.
 
 mod ack;
 mod expiry;
+mod filter;
 mod lease;
 pub mod long_poll;
+mod reading;
 mod receive;
-mod unacked;
+mod reset;
+mod set_aside;
+mod settings;
+mod stats;
 
 pub use ack::{AckError, AckOutcome, Extended};
 pub use expiry::ExpiryStage;
-pub use receive::{Leased, ReceiveError, Received};
+pub use reading::SubscribeError;
+pub use receive::{Leased, More, ReceiveError, Received};
+pub use reset::{ResetError, ResetTo};
+pub use settings::SetError;
+pub use stats::TopicStats;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +45,7 @@ use parking_lot::Mutex;
 
 use self::lease::{LeaseNumber, QueueLeases};
 use self::long_poll::LongPolls;
+use self::reading::Reading;
 use crate::stage::Signal;
 use crate::store::{Group, Store, Topic};
 
@@ -65,6 +77,8 @@ struct Leases {
     ends: BinaryHeap<Reverse<End>>,
     /// With which queue the next receive of a group and topic begins.
     turns: HashMap<(u32, u32), usize>,
+    /// By group and topic; `None` was looked for and is not there.
+    readings: BTreeMap<(u32, u32), Option<Reading>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +101,7 @@ impl Consumers {
                 numbers,
                 ends: BinaryHeap::new(),
                 turns: HashMap::new(),
+                readings: BTreeMap::new(),
             }),
             polls,
             expiry_signal: Signal::default(),

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::filter::{Grants, Look};
 use super::lease::{Granted, LeaseNumber, Terms};
 use super::{Consumers, End, Seat, seat};
 use crate::clock::{Now, Timestamp};
 use crate::commitlog::{AppendError, ReadError};
 use crate::consumequeue::{QueueError, Unit};
-use crate::message::Attributes;
 use crate::message::id::Handle;
-use crate::message::record::{Ack, Acked, DamageReason, Quarantine, RecordError};
+use crate::message::record::RecordError;
+use crate::message::{Attributes, TagFilter};
 use crate::store::{Caused, Group, Read, Topic};
+use timerlog::planted::{self, Fault};
 
 /// Bodies in one answer, in bytes: with the last one it may be more, by less than a body. What does
 /// not fit stays where it is, for the next receive.
@@ -56,11 +58,26 @@ pub struct Leased {
     consumers: Arc<Consumers>,
     messages: Vec<Received>,
     held: Vec<(Seat, u64, LeaseNumber)>,
+    more: More,
+}
+
+/// Whether another receive may find something at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// This turn has looked at as many units as a turn may, or what it found was not to be handed out.
+    Perhaps,
+    /// All that there is was looked at.
+    No,
 }
 
 impl Leased {
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
+    }
+
+    /// Counts only when nothing is leased.
+    pub fn more(&self) -> More {
+        self.more
     }
 
     /// The messages; from here on their leases count.
@@ -110,10 +127,15 @@ impl Consumers {
 
     /// Nothing, leased.
     pub fn nothing(self: &Arc<Self>) -> Leased {
-        Leased { consumers: Arc::clone(self), messages: Vec::new(), held: Vec::new() }
+        let (messages, held, more) = (Vec::new(), Vec::new(), More::No);
+        Leased { consumers: Arc::clone(self), messages, held, more }
     }
 
-    /// Leases up to `max` messages of the topic to the group for `invisible_for`, and reads them.
+    /// Leases up to `max` messages of the topic to the group for `invisible_for`, and reads them. One call
+    /// is one turn: it looks at so many units and no more, so that a filter that leaves almost everything
+    /// out keeps nobody else waiting. See [`Leased::more`].
+    ///
+    /// A group that has not [subscribed](Consumers::subscribe) does it here, by the filter of its settings.
     ///
     /// # Errors
     ///
@@ -126,13 +148,14 @@ impl Consumers {
         invisible_for: Duration,
         now: Now,
     ) -> Result<Leased, ReceiveError> {
-        let granted = self.grant(group, topic, max, invisible_for, now);
+        let Grants { granted, filter, more } = self.grant(group, topic, max, invisible_for, now)?;
         let held =
             granted.iter().map(|(seat, granted)| (*seat, granted.queue_offset, granted.number));
         let mut leased = Leased {
             consumers: Arc::clone(self),
             messages: Vec::with_capacity(granted.len()),
             held: held.collect(),
+            more,
         };
         let until = add(now.wall, invisible_for);
         let mut bytes = Vec::new();
@@ -148,6 +171,10 @@ impl Consumers {
                 topic.queue(seat.queue).expect("the lease was granted on this topic's queue");
             let unit = queue.units.unit(granted.queue_offset)?;
             match self.read(group, topic, seat, granted, unit, until, &mut bytes)? {
+                // Another tag with the same hash.
+                Body::Whole(received) if !wanted(&filter, &received) => {
+                    lost.push((seat, granted, None));
+                }
                 Body::Whole(received) => {
                     budget = budget.saturating_sub(received.body.len());
                     leased.messages.push(*received);
@@ -164,6 +191,7 @@ impl Consumers {
             self.give_back(&unread);
         }
         if !lost.is_empty() {
+            leased.more = More::Perhaps;
             self.set_aside(group, &lost, now)?;
             leased.held.retain(|(seat, offset, _)| {
                 !lost.iter().any(|(s, granted, _)| s == seat && granted.queue_offset == *offset)
@@ -179,12 +207,14 @@ impl Consumers {
         max: usize,
         invisible_for: Duration,
         now: Now,
-    ) -> Vec<(Seat, Granted)> {
+    ) -> Result<Grants, ReceiveError> {
         let until = now.monotonic + invisible_for;
         let mut all = Vec::new();
         let mut granted = Vec::new();
         let mut guard = self.leases.lock();
         let leases = &mut *guard;
+        let filter = self.filter(leases, group, topic, now)?;
+        let mut look = Look::new(&filter);
         let queues = topic.queues.len();
         let turn = leases.turns.entry((group.id, topic.id)).or_default();
         *turn = (*turn + 1) % queues;
@@ -194,15 +224,15 @@ impl Consumers {
             if left == 0 {
                 break;
             }
-            let committed = topic.queues[queue].units.committed();
+            let units = &topic.queues[queue].units;
             let queue = u16::try_from(queue).expect("a topic has at most 65535 queues");
             let seat = seat(group, topic, queue);
             let mut numbers = leases.numbers;
-            let mut terms = Terms { numbers: &mut numbers, until };
+            let judge = &mut |offset| look.judge(units, offset);
+            let mut terms = Terms { numbers: &mut numbers, until, judge };
             granted.clear();
-            let state = leases.queue(group, seat);
-            group.progress((topic.id, queue), |progress| {
-                state.grant(left, committed, progress, &mut terms, &mut granted);
+            leases.look(group, seat, |state, progress| {
+                state.grant(left, units.committed(), progress, &mut terms, &mut granted);
             });
             leases.numbers = numbers;
             for &granted in &granted {
@@ -211,11 +241,21 @@ impl Consumers {
                 all.push((seat, granted));
             }
         }
+        self.record_excluded(leases, group, topic, now);
         drop(guard);
         if !all.is_empty() {
             self.expiry_signal.raise();
         }
-        all
+        let more = match (look.failed, look.left) {
+            (Some(error), _) => {
+                let held = all.iter().map(|(seat, g)| (*seat, g.queue_offset, g.number));
+                self.give_back(&held.collect::<Vec<_>>());
+                return Err(error.into());
+            }
+            (None, 0) => More::Perhaps,
+            (None, _) => More::No,
+        };
+        Ok(Grants { granted: all, filter, more })
     }
 
     #[expect(
@@ -281,45 +321,13 @@ impl Consumers {
             invisible_until: handle.until,
         }
     }
-
-    /// What cannot be read is quarantined and counts as consumed by the group: it is lost alone.
-    fn set_aside(
-        &self,
-        group: &Group,
-        lost: &[(Seat, Granted, Option<Unit>)],
-        now: Now,
-    ) -> Result<(), ReceiveError> {
-        let acked = lost.iter().map(|(seat, granted, _)| Acked {
-            topic_id: seat.topic_id,
-            queue: seat.queue,
-            queue_offset: granted.queue_offset,
-        });
-        let ack = Ack { group_id: group.id, at: now.wall, acked: acked.collect() }.encode();
-        let damaged: Vec<_> = lost
-            .iter()
-            .filter_map(|(_, _, unit)| *unit)
-            .map(|unit| {
-                let (from, length) = (unit.offset, u64::from(unit.length));
-                Quarantine { from, length, reason: DamageReason::Body }.encode()
-            })
-            .collect();
-        let mut leases = self.leases.lock();
-        let room =
-            ack.len() + damaged.iter().map(crate::message::record::Encoded::len).sum::<usize>();
-        let mut turn = self.store.log().turn(room)?;
-        for record in damaged {
-            turn.append(record);
-        }
-        turn.append(ack);
-        drop(turn);
-        for (seat, granted, _) in lost {
-            leases.queue(group, *seat).acking(granted.queue_offset, granted.number);
-        }
-        Ok(())
-    }
 }
 
 pub(super) fn add(moment: Timestamp, duration: Duration) -> Timestamp {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     moment.checked_add(millis).unwrap_or(Timestamp::from_millis(u64::MAX))
+}
+
+fn wanted(filter: &TagFilter, received: &Received) -> bool {
+    filter.admits(received.attributes.tag.as_deref()) || planted::is(Fault::HashIsTag)
 }

@@ -1,13 +1,17 @@
 //! The nouns: what a message is before, in, and after the log. No I/O, no clock.
 
+mod group_settings;
 pub mod id;
 mod name;
 pub mod offset;
 pub mod record;
+mod tag_filter;
 pub mod timer_tag;
 mod topic;
 
+pub use group_settings::{GroupSettings, StartFrom};
 pub use name::{GroupName, MAX_NAME_LENGTH, NameError, TopicName};
+pub use tag_filter::TagFilter;
 pub use topic::{TopicSettings, TopicType};
 
 use bytes::Bytes;

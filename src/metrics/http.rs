@@ -25,6 +25,10 @@ pub enum Route {
     Receive,
     Ack,
     Extend,
+    PutGroup,
+    GetGroup,
+    ListGroups,
+    ResetOffsets,
     Live,
     Ready,
     Version,
@@ -38,7 +42,7 @@ pub enum Route {
 }
 
 impl Route {
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 30] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
@@ -56,6 +60,10 @@ impl Route {
         Self::Receive,
         Self::Ack,
         Self::Extend,
+        Self::PutGroup,
+        Self::GetGroup,
+        Self::ListGroups,
+        Self::ResetOffsets,
         Self::Live,
         Self::Ready,
         Self::Version,
@@ -86,6 +94,10 @@ impl Route {
             Self::Receive => "receive",
             Self::Ack => "ack",
             Self::Extend => "extend",
+            Self::PutGroup => "put_group",
+            Self::GetGroup => "get_group",
+            Self::ListGroups => "list_groups",
+            Self::ResetOffsets => "reset_offsets",
             Self::Live => "livez",
             Self::Ready => "readyz",
             Self::Version => "version",

@@ -10,7 +10,9 @@ use crate::config::{Flush, TopicCreation};
 use crate::consumer;
 pub use crate::consumer::{AckOutcome, Extended, Received};
 use crate::engine;
-use crate::message::{Attributes, State, TopicName, TopicSettings};
+use crate::message::{
+    Attributes, GroupName, GroupSettings, State, TagFilter, TopicName, TopicSettings,
+};
 use crate::producer::{self, Refusal};
 use crate::store::MakeError;
 
@@ -181,6 +183,8 @@ pub struct ReceiveRequest {
     pub wait_ms: u64,
     /// How long the lease lasts; `None` is the group's own setting.
     pub invisible_for_ms: Option<u64>,
+    /// Must be the group's filter for the topic, or becomes it; `None` is content with any.
+    pub tags: Option<TagFilter>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -189,6 +193,53 @@ pub enum ReceiveError {
     Unavailable(#[from] Unavailable),
     #[error("there is no topic {topic}")]
     TopicNotFound { topic: TopicName },
+    #[error("{reason}")]
+    Mismatch { reason: String },
+}
+
+/// A group as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupView {
+    pub name: String,
+    pub settings: GroupSettings,
+    /// The topics that it has begun with, by name.
+    pub topics: Vec<TopicProgress>,
+}
+
+/// How far a group is with a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicProgress {
+    pub topic: String,
+    /// What is not acknowledged, in flight or not.
+    pub lag: u64,
+    pub in_flight: u64,
+    /// `None` when nothing waits for the group.
+    pub oldest_unacked_age_ms: Option<u64>,
+    pub dead_letters: u64,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum GroupError {
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error("there is no group {group}")]
+    NotFound { group: GroupName },
+    #[error("{reason}")]
+    Mismatch { reason: String },
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ResetOffsetsError {
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error("there is no group {group}")]
+    GroupNotFound { group: GroupName },
+    #[error("there is no topic {topic}")]
+    TopicNotFound { topic: TopicName },
+    #[error("the topic has no queue {queue}")]
+    UnknownQueue { queue: u16 },
+    #[error("queue {queue} ends at offset {end}, before {offset}")]
+    BeyondEnd { queue: u16, offset: u64, end: u64 },
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -331,5 +382,39 @@ impl From<consumer::ReceiveError> for ReceiveError {
 impl From<MakeError> for ReceiveError {
     fn from(error: MakeError) -> Self {
         Self::Unavailable(error.into())
+    }
+}
+
+impl From<consumer::SubscribeError> for ReceiveError {
+    fn from(error: consumer::SubscribeError) -> Self {
+        match error {
+            consumer::SubscribeError::Mismatch { .. } => {
+                Self::Mismatch { reason: error.to_string() }
+            }
+            consumer::SubscribeError::Append(error) => Self::Unavailable(error.into()),
+        }
+    }
+}
+
+impl From<consumer::SetError> for GroupError {
+    fn from(error: consumer::SetError) -> Self {
+        match error {
+            consumer::SetError::Filter { .. } => Self::Mismatch { reason: error.to_string() },
+            consumer::SetError::Make(error) => Self::Unavailable(error.into()),
+            consumer::SetError::Append(error) => Self::Unavailable(error.into()),
+        }
+    }
+}
+
+impl From<consumer::ResetError> for ResetOffsetsError {
+    fn from(error: consumer::ResetError) -> Self {
+        match error {
+            consumer::ResetError::UnknownQueue { queue } => Self::UnknownQueue { queue },
+            consumer::ResetError::BeyondEnd { queue, offset, end } => {
+                Self::BeyondEnd { queue, offset, end }
+            }
+            consumer::ResetError::Queue(error) => Self::Unavailable(Unavailable::of(error)),
+            consumer::ResetError::Append(error) => Self::Unavailable(error.into()),
+        }
     }
 }

@@ -6,8 +6,10 @@
 
 mod answers;
 mod decide;
+mod groups;
 mod messages;
 mod observers;
+mod receive;
 mod scheduled;
 mod threads;
 mod timers;
@@ -15,9 +17,10 @@ mod topics;
 
 pub use crate::producer::MAX_BULK_CANCEL;
 pub use answers::{
-    Accepted, AckOutcome, ChangeError, ExtendError, Extended, LookupError, MessageView, OpenError,
-    PutError, Puts, Readiness, ReceiveError, ReceiveRequest, Received, SearchError, SearchPage,
-    ServiceConfig, TimerAccepted, TimerError, TopicError, TopicView, Unavailable, WithBody,
+    Accepted, AckOutcome, ChangeError, ExtendError, Extended, GroupError, GroupView, LookupError,
+    MessageView, OpenError, PutError, Puts, Readiness, ReceiveError, ReceiveRequest, Received,
+    ResetOffsetsError, SearchError, SearchPage, ServiceConfig, TimerAccepted, TimerError,
+    TopicError, TopicProgress, TopicView, Unavailable, WithBody,
 };
 pub use scheduled::{
     BulkCancelled, MAX_BUCKETS, ScheduledError, ScheduledPage, ScheduledQuery, TimelineRequest,
@@ -35,15 +38,11 @@ use self::threads::Failure;
 use crate::clock::Clock;
 use crate::commitlog::{Durability, Receipt};
 use crate::config::TopicCreation;
-use crate::consumer::{self, Consumers, Leased};
+use crate::consumer;
 use crate::engine::Engine;
-use crate::message::{GroupName, TopicName};
+use crate::message::GroupName;
 use crate::metrics::{LogFile, Metrics};
 use crate::producer::PutSettings;
-use crate::store::{Group, Topic};
-
-/// How long a group's leases last unless it says otherwise.
-const INVISIBLE_FOR_MS: u64 = 30_000;
 
 /// Cheap to clone; all clones are the same service.
 #[derive(Clone, Debug)]
@@ -95,66 +94,6 @@ impl Service {
         let service = Self(inner);
         let handle = ServiceHandle::new(service.clone(), started.running);
         Ok((service, handle))
-    }
-
-    /// Leases messages to the group, waiting for some to arrive if there are none.
-    ///
-    /// Dropping the future gives nothing away: a lease counts only when the answer is taken.
-    ///
-    /// # Errors
-    ///
-    /// [`ReceiveError`]; nothing is leased then.
-    pub async fn receive(
-        &self,
-        group: &GroupName,
-        request: ReceiveRequest,
-    ) -> Result<Vec<Received>, ReceiveError> {
-        self.check_ready()?;
-        let Inner { engine, clock, .. } = &*self.0;
-        // What waits in a system topic is not due: nobody reads it from there.
-        if TopicName::writable(request.topic.as_str()).is_err() {
-            return Err(ReceiveError::TopicNotFound { topic: request.topic });
-        }
-        let now = clock.now().wall;
-        let topic = match (engine.store.topic(&request.topic), self.0.put.queues_of_new_topic) {
-            (Some(topic), _) => topic,
-            // A consumer may come before the first message.
-            (None, Some(queues)) => engine.store.topic_or_make(&request.topic, queues, now)?,
-            (None, None) => return Err(ReceiveError::TopicNotFound { topic: request.topic }),
-        };
-        let group = engine.store.group_or_make(group, INVISIBLE_FOR_MS, now)?;
-        let invisible_for = Consumers::invisible_for(&group, request.invisible_for_ms);
-        let deadline = tokio::time::Instant::now() + Duration::from_millis(request.wait_ms);
-        loop {
-            let mut poll = engine.consumers.polls().join(group.id, topic.id);
-            let leased = self.lease(&group, &topic, request.max, invisible_for).await?;
-            let over = self.is_draining() || tokio::time::Instant::now() >= deadline;
-            if !leased.is_empty() || over {
-                return Ok(leased.take());
-            }
-            // Woken or timed out, the next look decides.
-            let _ = tokio::time::timeout_at(deadline, poll.woken()).await;
-        }
-    }
-
-    async fn lease(
-        &self,
-        group: &Arc<Group>,
-        topic: &Arc<Topic>,
-        max: usize,
-        invisible_for: Duration,
-    ) -> Result<Leased, ReceiveError> {
-        if !self.0.engine.consumers.may_have(group, topic) {
-            return Ok(self.0.engine.consumers.nothing());
-        }
-        let service = self.clone();
-        let (group, topic) = (Arc::clone(group), Arc::clone(topic));
-        // Bodies are read from the disk, not on the network's threads.
-        let leased = blocking(move || {
-            let now = service.0.clock.now();
-            service.0.engine.consumers.receive(&group, &topic, max, invisible_for, now)
-        });
-        Ok(leased.await??)
     }
 
     /// Acknowledges messages; one outcome a handle, in order.

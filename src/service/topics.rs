@@ -61,10 +61,11 @@ impl Service {
         self.check_ready()?;
         let store = &self.0.engine.store;
         loop {
-            let unacked = |topic: &Topic| self.0.engine.consumers.unacked(topic);
-            match store.delete_topic(name, force, unacked, self.now()) {
-                Ok(receipt) => {
+            let consumers = &self.0.engine.consumers;
+            match store.delete_topic(name, force, |topic| consumers.unacked(topic), self.now()) {
+                Ok((receipt, topic)) => {
                     self.durable(&receipt).await?;
+                    consumers.topic_deleted(&topic);
                     return Ok(());
                 }
                 Err(DeleteError::NotCounted) => {

@@ -20,6 +20,7 @@ use timerlog::planted::{self, Fault};
 use super::state::{GroupState, State, TopicState};
 use super::{Store, StoreError};
 use crate::clock::Now;
+use crate::message::GroupSettings;
 use crate::stage::{Progress, Signal, Stage, StageError};
 
 /// The file kit's part: what kind of checkpoint this is.
@@ -112,9 +113,10 @@ impl Store {
         let groups = self.fold.groups.all().into_iter().map(|group| GroupState {
             id: group.id,
             epoch: group.epoch,
-            invisible_for_ms: group.invisible_for_ms,
             name: group.name.clone(),
+            settings: GroupSettings::clone(&group.settings()),
             progress: group.progress.lock().clone(),
+            readings: group.readings.lock().clone(),
         });
         State {
             at: dispatcher.at,

@@ -19,8 +19,8 @@ use crate::commitlog::ScanFrom;
 use crate::consumequeue::{QueueError, Unit};
 use crate::message::TopicSettings;
 use crate::message::record::{
-    Ack, Acked, Cancel, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
-    RecordError, Reschedule, TopicDeleted, TopicSet,
+    Ack, Acked, Cancel, Delivery, GroupSet, Kind, LeaseExpired, Message, OffsetsReset, Placement,
+    Record, RecordError, Reschedule, TopicDeleted, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
 use crate::stage::Watermark;
@@ -128,6 +128,7 @@ impl Fold {
             Kind::TopicSet => self.fold_topic_set(record),
             Kind::TopicDeleted => self.fold_topic_deleted(dispatcher, record),
             Kind::GroupSet => self.fold_group_set(record),
+            Kind::OffsetsReset => self.fold_offsets_reset(record),
             // The index has what is to be known of a key.
             Kind::IdempotencyKey | Kind::Opened | Kind::Quarantine => Ok(()),
             kind => {
@@ -269,8 +270,13 @@ impl Fold {
         }
         let group = self.groups.by_id(ack.group_id).ok_or(FoldError::UnknownGroup(ack.group_id))?;
         let mut progress = group.progress.lock();
-        for Acked { topic_id, queue, queue_offset } in ack.acked {
-            progress.entry((topic_id, queue)).or_default().ack(queue_offset);
+        for run in ack.acked {
+            let Acked { topic_id, queue, queue_offset } = run.first;
+            // What was out when its topic was deleted may be acked after it.
+            if self.topics.by_id(topic_id).is_none() {
+                continue;
+            }
+            progress.entry((topic_id, queue)).or_default().ack_run(queue_offset, run.count());
         }
         Ok(())
     }
@@ -279,6 +285,9 @@ impl Fold {
         let expired = LeaseExpired::decode(record)?;
         let id = expired.group_id;
         let group = self.groups.by_id(id).ok_or(FoldError::UnknownGroup(id))?;
+        if self.topics.by_id(expired.message.topic_id).is_none() {
+            return Ok(());
+        }
         let key = (expired.message.topic_id, expired.message.queue);
         let mut progress = group.progress.lock();
         let queue = progress.entry(key).or_default();
@@ -315,7 +324,19 @@ impl Fold {
 
     fn fold_group_set(&self, record: &Record<'_>) -> Result<(), FoldError> {
         let set = GroupSet::decode(record)?;
-        self.groups.add(Group::new(set.group_id, &set.name, set.epoch, set.invisible_for_ms));
+        let at = record.header.offset;
+        let group = Group::new(set.group_id, &set.name, set.epoch, at, set.settings.clone());
+        self.groups.add(group).set(at, set.settings);
+        Ok(())
+    }
+
+    fn fold_offsets_reset(&self, record: &Record<'_>) -> Result<(), FoldError> {
+        let reset = OffsetsReset::decode(record)?;
+        if self.topics.by_id(reset.topic_id).is_none() {
+            return Ok(());
+        }
+        let id = reset.group_id;
+        self.groups.by_id(id).ok_or(FoldError::UnknownGroup(id))?.fold_reset(&reset);
         Ok(())
     }
 

@@ -1,40 +1,82 @@
-//! The consumer groups that there are, and how far each is.
+//! The consumer groups that there are, how each is set, and how far it is.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
 use super::progress::QueueProgress;
+use crate::message::offset::Offset;
+use crate::message::record::OffsetsReset;
+use crate::message::{GroupSettings, TagFilter};
 
 /// One queue of one topic.
 pub type QueueKey = (u32, u16);
 
-/// A consumer group. What it has done is folded from the log: dispatch is the only writer.
+/// A consumer group. What it has done is folded from the log: dispatch is the only writer. Its settings
+/// are also known to whoever made or set it, before dispatch comes to the record: the later record wins.
 #[derive(Debug)]
 pub struct Group {
     pub id: u32,
     pub name: String,
     pub epoch: u32,
-    pub invisible_for_ms: u64,
+    settings: RwLock<Dated>,
     pub(super) progress: Mutex<BTreeMap<QueueKey, QueueProgress>>,
+    /// By topic. Written after the progress: who sees a fence here sees the progress behind it.
+    pub(super) readings: Mutex<BTreeMap<u32, Reading>>,
+}
+
+/// Settings and where their record stands.
+#[derive(Debug)]
+struct Dated {
+    at: Offset,
+    settings: Arc<GroupSettings>,
+}
+
+/// How a group reads a topic that it has begun with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Receipt handles with a lower lease number are void.
+    pub fence: u64,
+    /// `None` until the group's first receive of the topic decides.
+    pub filter: Option<TagFilter>,
 }
 
 impl Group {
-    pub(super) fn new(id: u32, name: &str, epoch: u32, invisible_for_ms: u64) -> Self {
-        let progress = Mutex::default();
-        Self { id, name: name.to_owned(), epoch, invisible_for_ms, progress }
+    pub(super) fn new(
+        id: u32,
+        name: &str,
+        epoch: u32,
+        at: Offset,
+        settings: GroupSettings,
+    ) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            epoch,
+            settings: RwLock::new(Dated { at, settings: Arc::new(settings) }),
+            progress: Mutex::default(),
+            readings: Mutex::default(),
+        }
+    }
+
+    pub fn settings(&self) -> Arc<GroupSettings> {
+        Arc::clone(&self.settings.read().settings)
+    }
+
+    /// The record at `at` sets the group, unless a later one has.
+    pub(super) fn set(&self, at: Offset, settings: GroupSettings) {
+        let mut dated = self.settings.write();
+        if at > dated.at {
+            *dated = Dated { at, settings: Arc::new(settings) };
+        }
     }
 
     /// The topic is gone, and its id is not used again.
     pub(super) fn forget_topic(&self, topic_id: u32) {
         self.progress.lock().retain(|&(topic, _), _| topic != topic_id);
-    }
-
-    /// Whether the group has acknowledged, or let go of, anything of the topic.
-    pub fn has_read(&self, topic_id: u32) -> bool {
-        let progress = self.progress.lock();
-        progress.range((topic_id, 0)..=(topic_id, u16::MAX)).next().is_some()
+        self.readings.lock().remove(&topic_id);
     }
 
     /// Shows the group's progress with a queue to `look`.
@@ -43,6 +85,31 @@ impl Group {
             Some(progress) => look(progress),
             None => look(&QueueProgress::default()),
         }
+    }
+
+    /// How the group reads the topic, as far as dispatch has come.
+    pub fn reading(&self, topic_id: u32) -> Option<Reading> {
+        self.readings.lock().get(&topic_id).cloned()
+    }
+
+    /// The topics that the group has begun with, as far as dispatch has come.
+    pub fn topics(&self) -> Vec<u32> {
+        self.readings.lock().keys().copied().collect()
+    }
+
+    pub(super) fn fold_reset(&self, reset: &OffsetsReset) {
+        let mut progress = self.progress.lock();
+        for (queue, &offset) in (0..).zip(&reset.queues) {
+            if let Some(offset) = offset {
+                let key = (reset.topic_id, queue);
+                progress.insert(key, QueueProgress::starting_at(offset));
+            }
+        }
+        drop(progress);
+        let mut readings = self.readings.lock();
+        let before = readings.remove(&reset.topic_id).and_then(|reading| reading.filter);
+        let filter = reset.filter.clone().or(before);
+        readings.insert(reset.topic_id, Reading { fence: reset.fence, filter });
     }
 }
 
@@ -54,7 +121,7 @@ pub(super) struct Groups {
 
 #[derive(Debug, Default)]
 struct Maps {
-    by_name: HashMap<String, Arc<Group>>,
+    by_name: BTreeMap<String, Arc<Group>>,
     by_id: HashMap<u32, Arc<Group>>,
     next_id: u32,
 }
@@ -70,6 +137,14 @@ impl Groups {
 
     pub(super) fn by_id(&self, id: u32) -> Option<Arc<Group>> {
         self.maps.read().by_id.get(&id).cloned()
+    }
+
+    /// Up to `max` groups by name, those after `after`.
+    pub(super) fn page(&self, after: Option<&str>, max: usize) -> Vec<Arc<Group>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let maps = self.maps.read();
+        let page = maps.by_name.range::<str, _>((from, Bound::Unbounded));
+        page.map(|(_, group)| Arc::clone(group)).take(max).collect()
     }
 
     pub(super) fn next_id(&self) -> u32 {

@@ -24,6 +24,7 @@ mod fold;
 mod groups;
 mod identity;
 mod keys;
+mod make_group;
 mod open;
 mod progress;
 mod replay;
@@ -44,9 +45,10 @@ pub use self::arrivals::ArrivalListener;
 use self::arrivals::Arrivals;
 pub use self::cause::{Caused, Read};
 use self::fold::{Dispatcher, Fold};
-pub use self::groups::{Group, QueueKey};
+pub use self::groups::{Group, QueueKey, Reading};
 pub use self::identity::{Identity, IdentityError};
 pub use self::keys::Keys;
+pub use self::make_group::Made;
 pub use self::open::{OpenError, Settings, StoreOpened};
 pub use self::progress::QueueProgress;
 pub use self::state::{Counts, StateError};
@@ -61,8 +63,8 @@ use crate::consumequeue::{QueueError, UNIT_LENGTH};
 use crate::index::{Index, IndexError};
 use crate::message::id::IdKey;
 use crate::message::offset::Offset;
-use crate::message::record::{GroupSet, Kind, TopicSet};
-use crate::message::{GroupName, TopicName, TopicSettings};
+use crate::message::record::{Kind, TopicSet};
+use crate::message::{GroupName, GroupSettings, TopicName, TopicSettings};
 use crate::stage::Signal;
 
 /// Held by the process that has the data directory open.
@@ -151,17 +153,17 @@ impl Store {
         self.fold.topics.by_name(name.as_str())
     }
 
+    /// By a name that need not be one.
+    pub fn topic_by_name(&self, name: &str) -> Option<Arc<Topic>> {
+        self.fold.topics.by_name(name)
+    }
+
     pub fn topic_by_id(&self, id: u32) -> Option<Arc<Topic>> {
         self.fold.topics.by_id(id)
     }
 
     pub fn group(&self, name: &GroupName) -> Option<Arc<Group>> {
         self.fold.groups.by_name(name.as_str())
-    }
-
-    /// All groups, by id.
-    pub fn groups(&self) -> Vec<Arc<Group>> {
-        self.fold.groups.all()
     }
 
     /// Messages that wait for their moment, as far as dispatch has come.
@@ -224,7 +226,7 @@ impl Store {
         Ok(self.fold.topics.set(&at)?)
     }
 
-    /// The group `name`, made when there is none.
+    /// The group `name`, made with all settings but one at their defaults when there is none.
     ///
     /// # Errors
     ///
@@ -238,20 +240,8 @@ impl Store {
         if let Some(group) = self.group(name) {
             return Ok(group);
         }
-        let _making = self.making.lock();
-        if let Some(group) = self.group(name) {
-            return Ok(group);
-        }
-        let group_id = self.fold.groups.next_id();
-        let name = name.as_str();
-        // A group whose record is lost with the power leaves its id to another one. That one is of a
-        // later incarnation, so by the epoch it tells the lost one's receipt handles from its own.
-        let epoch =
-            u32::try_from(self.incarnation & u64::from(u32::MAX)).expect("masked to 32 bits");
-        let set = GroupSet { group_id, epoch, at: now, invisible_for_ms, name: name.to_owned() };
-        let record = set.encode();
-        self.log.turn(record.len())?.append(record);
-        Ok(self.fold.groups.add(Group::new(group_id, name, epoch, invisible_for_ms)))
+        let settings = GroupSettings { invisible_for_ms, ..GroupSettings::default() };
+        self.make_group(name, &settings, now).map(|(group, _)| group)
     }
 }
 

@@ -249,8 +249,11 @@ impl DerivedIn {
             fold.topics.restore(&at, &topic.lengths, topic.pending)?;
         }
         for group in state.groups {
-            let added = Group::new(group.id, &group.name, group.epoch, group.invisible_for_ms);
+            // What replay finds is later than this.
+            let (at, settings) = (Offset::ZERO, group.settings);
+            let added = Group::new(group.id, &group.name, group.epoch, at, settings);
             *added.progress.lock() = group.progress;
+            *added.readings.lock() = group.readings;
             fold.groups.add(added);
         }
         let dispatcher = Dispatcher::new(state.at, state.counts);

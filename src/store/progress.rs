@@ -1,26 +1,46 @@
-//! How far a group is with a queue: a floor, and one bit for each offset above it.
+//! How far a group is with a queue: a floor, and the stretches above it that are acknowledged.
+//!
+//! ```text
+//!        floor
+//!   ───────┤    ├──────┤   ├┤      ├───────────────────┤
+//!    acked   out   acked  out  acked     left out by the filter
+//! ```
+//!
+//! Memory grows with the gaps, not with the distance: there are at most as many stretches as messages below
+//! the read cursor that are out or waiting to come again, and of those there is a bound.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-/// Everything below `floor` is acknowledged; above it, the bits say. Memory is one bit for each offset
-/// between the floor and the highest ack, so the read cursor is kept from running too far ahead.
+/// Everything below `floor` is acknowledged; above it, what the stretches cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueProgress {
     floor: u64,
-    /// Bit `i` of word `w` is offset `first + 64 w + i`, where `first` is `floor` rounded down to 64.
-    words: VecDeque<u64>,
+    /// From the first offset of a stretch to the one after its last. No two touch, nor the floor one.
+    stretches: BTreeMap<u64, u64>,
+    /// Offsets in the stretches.
+    above: u64,
     /// Attempts that ended without an ack, of messages that have any.
     attempts: BTreeMap<u64, u32>,
 }
 
 impl QueueProgress {
-    /// Puts back what [`QueueProgress::parts`] gave.
-    pub fn from_parts(floor: u64, words: Vec<u64>, attempts: BTreeMap<u64, u32>) -> Self {
-        Self { floor, words: words.into(), attempts }
+    /// Has everything below `floor`, and nothing from it on.
+    pub fn starting_at(floor: u64) -> Self {
+        Self { floor, ..Self::default() }
     }
 
-    pub fn parts(&self) -> (u64, impl ExactSizeIterator<Item = u64>, &BTreeMap<u64, u32>) {
-        (self.floor, self.words.iter().copied(), &self.attempts)
+    /// Puts back what [`QueueProgress::parts`] gave.
+    pub fn from_parts(
+        floor: u64,
+        stretches: BTreeMap<u64, u64>,
+        attempts: BTreeMap<u64, u32>,
+    ) -> Self {
+        let above = stretches.iter().map(|(first, end)| end - first).sum();
+        Self { floor, stretches, above, attempts }
+    }
+
+    pub fn parts(&self) -> (u64, &BTreeMap<u64, u64>, &BTreeMap<u64, u32>) {
+        (self.floor, &self.stretches, &self.attempts)
     }
 
     /// The first offset that is not acknowledged.
@@ -28,33 +48,52 @@ impl QueueProgress {
         self.floor
     }
 
-    /// How many offsets are acknowledged.
+    /// How many offsets are acknowledged, also of those that stand before the group's start.
     pub fn acked(&self) -> u64 {
-        let (_, bit) = self.place(self.floor);
-        let mut words = self.words.iter();
-        let first = words.next().map_or(0, |word| u64::from((word & !(bit - 1)).count_ones()));
-        self.floor + first + words.map(|word| u64::from(word.count_ones())).sum::<u64>()
+        self.floor + self.above
     }
 
     pub fn is_acked(&self, offset: u64) -> bool {
-        if offset < self.floor {
-            return true;
+        self.next_unacked(offset) != offset
+    }
+
+    /// The first offset from `offset` on that is not acknowledged.
+    pub fn next_unacked(&self, offset: u64) -> u64 {
+        let offset = offset.max(self.floor);
+        match self.stretches.range(..=offset).next_back() {
+            Some((_, &end)) => offset.max(end),
+            None => offset,
         }
-        let (word, bit) = self.place(offset);
-        self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
     pub fn ack(&mut self, offset: u64) {
-        if offset < self.floor {
+        self.ack_run(offset, 1);
+    }
+
+    /// Acknowledges `count` offsets, the first of them `first`.
+    pub fn ack_run(&mut self, first: u64, count: u64) {
+        let (mut first, mut end) = (first.max(self.floor), first.saturating_add(count));
+        if first >= end {
             return;
         }
-        self.attempts.remove(&offset);
-        let (word, bit) = self.place(offset);
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
+        while let Some((&attempted, _)) = self.attempts.range(first..end).next() {
+            self.attempts.remove(&attempted);
         }
-        self.words[word] |= bit;
-        self.raise_floor();
+        // Every stretch that overlaps or touches becomes part of this one.
+        while let Some((&other, &others_end)) = self.stretches.range(..=end).next_back() {
+            if others_end < first {
+                break;
+            }
+            self.stretches.remove(&other);
+            self.above -= others_end - other;
+            (first, end) = (first.min(other), end.max(others_end));
+        }
+        if first == self.floor {
+            self.floor = end;
+        } else {
+            self.stretches.insert(first, end);
+            self.above += end - first;
+        }
     }
 
     /// The attempt numbered `attempt` ended without an ack.
@@ -69,25 +108,6 @@ impl QueueProgress {
     pub fn attempts(&self, offset: u64) -> u32 {
         self.attempts.get(&offset).copied().unwrap_or(0)
     }
-
-    fn place(&self, offset: u64) -> (usize, u64) {
-        let distance = offset - self.floor / 64 * 64;
-        let word = usize::try_from(distance / 64).expect("the cursor stays near the floor");
-        (word, 1 << (distance % 64))
-    }
-
-    fn raise_floor(&mut self) {
-        while let Some(&word) = self.words.front() {
-            let (_, bit) = self.place(self.floor);
-            let below = bit - 1;
-            let run = (word | below).trailing_ones();
-            self.floor = self.floor / 64 * 64 + u64::from(run);
-            if run < 64 {
-                return;
-            }
-            self.words.pop_front();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -100,19 +120,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn acks_in_any_order_are_a_plain_set(offsets in prop::collection::vec(0_u64..300, 0..400)) {
-            let mut progress = QueueProgress::default();
-            let mut set = BTreeSet::new();
-            for offset in offsets {
-                progress.ack(offset);
-                set.insert(offset);
-                let floor = (0..).find(|offset| !set.contains(offset)).unwrap();
-                prop_assert_eq!(progress.floor(), floor);
+        fn acks_in_any_order_are_a_plain_set(
+            start in 0_u64..40,
+            runs in prop::collection::vec((0_u64..300, prop_oneof![Just(1), 1_u64..30]), 0..300),
+        ) {
+            let mut progress = QueueProgress::starting_at(start);
+            let mut set: BTreeSet<_> = (0..start).collect();
+            for (first, count) in runs {
+                progress.ack_run(first, count);
+                set.extend(first..first + count);
+                let unacked = |from: u64| (from..).find(|offset| !set.contains(offset)).unwrap();
+                prop_assert_eq!(progress.floor(), unacked(0));
+                prop_assert_eq!(progress.acked(), set.len() as u64);
                 for offset in 0..400 {
                     prop_assert_eq!(progress.is_acked(offset), set.contains(&offset));
+                    prop_assert_eq!(progress.next_unacked(offset), unacked(offset));
                 }
-                let (floor, words, attempts) = progress.parts();
-                let again = QueueProgress::from_parts(floor, words.collect(), attempts.clone());
+                let (floor, stretches, attempts) = progress.parts();
+                let parts = (floor, stretches.clone(), attempts.clone());
+                let again = QueueProgress::from_parts(parts.0, parts.1, parts.2);
                 prop_assert_eq!(&again, &progress);
             }
         }
@@ -124,9 +150,23 @@ mod tests {
         progress.attempted(5, 2);
         progress.attempted(5, 1);
         assert_eq!(progress.attempts(5), 2);
-        progress.ack(5);
+        progress.ack_run(3, 4);
         assert_eq!(progress.attempts(5), 0);
         progress.attempted(5, 3);
         assert_eq!(progress.attempts(5), 0);
+    }
+
+    #[test]
+    fn a_million_left_out_behind_one_that_is_stuck_are_one_stretch() {
+        let mut progress = QueueProgress::default();
+        for run in 0..1000 {
+            progress.ack_run(1 + run * 1000, 1000);
+        }
+        assert_eq!(progress.parts().1.len(), 1);
+        assert_eq!((progress.floor(), progress.acked()), (0, 1_000_000));
+        progress.ack(0);
+        assert_eq!((progress.floor(), progress.parts().1.len()), (1_000_001, 0));
+        progress.ack_run(u64::MAX - 1, 5);
+        assert_eq!(progress.next_unacked(u64::MAX - 1), u64::MAX);
     }
 }

@@ -5,9 +5,12 @@
 //! durable upto 8 · settled pages written upto 8
 //! counts: accepted 8, scheduled 8, fired 8, cancelled 8, dropped 8, timer units 8
 //! next topic id 4 · next group id 4
-//! topics 4, each: id 4, set at 8, type 1, retention ms 8, pending 8, queues 2, each: length 8; name (length 2, bytes)
-//! groups 4, each: id 4, epoch 4, invisible for 8, name;
-//!     queues 4, each: topic 4, queue 2, floor 8, words 4, each 8, attempts 4, each: offset 8, attempts 4
+//! topics 4, each: id 4, set at 8, type 1, retention ms 8, pending 8, queues 2, each: length 8;
+//!     name (length 2, bytes)
+//! groups 4, each: id 4, epoch 4, invisible for 8, name; settings 4, bytes (the body of their record);
+//!     queues 4, each: topic 4, queue 2, floor 8, stretches 4, each: first 8, end 8,
+//!         attempts 4, each: offset 8, attempts 4;
+//!     topics read 4, each: topic 4, fence 8, tags 4 and each of them, all ones: not decided
 //! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
 //! ```
 //!
@@ -16,12 +19,14 @@
 
 use std::collections::BTreeMap;
 
-use super::groups::QueueKey;
+mod groups;
+
+use super::groups::{QueueKey, Reading};
 use super::progress::QueueProgress;
 use crate::commitlog::ScanFrom;
-use crate::message::TopicType;
 use crate::message::offset::Offset;
-use crate::message::record::{topic_type_number, topic_type_of};
+use crate::message::record::{RecordError, topic_type_number, topic_type_of};
+use crate::message::{GroupSettings, TopicType};
 
 const VERSION: u32 = 1;
 
@@ -62,9 +67,10 @@ pub(super) struct TopicState {
 pub(super) struct GroupState {
     pub(super) id: u32,
     pub(super) epoch: u32,
-    pub(super) invisible_for_ms: u64,
     pub(super) name: String,
+    pub(super) settings: GroupSettings,
     pub(super) progress: BTreeMap<QueueKey, QueueProgress>,
+    pub(super) readings: BTreeMap<u32, Reading>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,7 +88,7 @@ pub(super) struct State {
 }
 
 /// Why bytes are not a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     #[error("the state ends too early")]
     Short,
@@ -92,6 +98,8 @@ pub enum StateError {
     NotText,
     #[error("a topic in the state has type {number}, which is not known")]
     TopicType { number: u8 },
+    #[error("the settings of a group in the state: {0}")]
+    Settings(#[from] RecordError),
     #[error("{0} bytes follow the state's end")]
     Trailing(usize),
 }
@@ -197,43 +205,6 @@ impl TopicState {
     }
 }
 
-impl GroupState {
-    fn encode(&self, out: &mut Writer) {
-        out.u32(self.id);
-        out.u32(self.epoch);
-        out.u64(self.invisible_for_ms);
-        out.text(&self.name);
-        out.count(self.progress.len());
-        for (&(topic, queue), progress) in &self.progress {
-            let (floor, words, attempts) = progress.parts();
-            out.u32(topic);
-            out.u16(usize::from(queue));
-            out.u64(floor);
-            out.count(words.len());
-            words.for_each(|word| out.u64(word));
-            out.count(attempts.len());
-            for (&offset, &attempts) in attempts {
-                out.u64(offset);
-                out.u32(attempts);
-            }
-        }
-    }
-
-    fn decode(input: &mut Reader<'_>) -> Result<Self, StateError> {
-        let (id, epoch, invisible_for_ms) = (input.u32()?, input.u32()?, input.u64()?);
-        let name = input.text()?;
-        let progress = input.list(|input| {
-            let key = (input.u32()?, input.u16()?);
-            let floor = input.u64()?;
-            let words = input.list(Reader::u64)?;
-            let attempts = input.list(|input| Ok((input.u64()?, input.u32()?)))?;
-            let attempts = attempts.into_iter().collect();
-            Ok((key, QueueProgress::from_parts(floor, words, attempts)))
-        })?;
-        Ok(Self { id, epoch, invisible_for_ms, name, progress: progress.into_iter().collect() })
-    }
-}
-
 #[derive(Default)]
 struct Writer(Vec<u8>);
 
@@ -324,11 +295,13 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TagFilter;
 
     fn sample() -> State {
         let mut progress = QueueProgress::default();
         [0, 1, 5, 200].into_iter().for_each(|offset| progress.ack(offset));
         progress.attempted(7, 3);
+        let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
         State {
             at: ScanFrom {
                 offset: Offset::new(9600),
@@ -360,9 +333,19 @@ mod tests {
             groups: vec![GroupState {
                 id: 1,
                 epoch: 0,
-                invisible_for_ms: 30_000,
                 name: "billing".into(),
+                settings: GroupSettings {
+                    invisible_for_ms: 7,
+                    max_attempts: 3,
+                    ..Default::default()
+                },
                 progress: [((1, 3), progress)].into(),
+                readings: [
+                    (1, Reading { fence: 9, filter }),
+                    (2, Reading { fence: 1, filter: Some(TagFilter::everything()) }),
+                    (3, Reading { fence: 2, filter: None }),
+                ]
+                .into(),
             }],
             index: vec![4, 5],
             timer: vec![1, 2, 3],

@@ -106,7 +106,7 @@ impl Store {
         force: Force,
         unacked: impl FnOnce(&Topic) -> u64,
         now: Timestamp,
-    ) -> Result<Receipt, DeleteError> {
+    ) -> Result<(Receipt, Arc<Topic>), DeleteError> {
         let _making = self.making.lock();
         let topic = self.topic(name).ok_or_else(|| DeleteError::NotFound(name.clone()))?;
         let record = TopicDeleted { topic_id: topic.id, at: now }.encode();
@@ -126,7 +126,9 @@ impl Store {
         }
         turn.append(record);
         self.fold.topics.mark_deleted(&topic);
-        Ok(turn.receipt())
+        let receipt = turn.receipt();
+        drop(turn);
+        Ok((receipt, topic))
     }
 
     /// All topics of users, by name.

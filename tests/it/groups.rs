@@ -31,7 +31,6 @@ async fn a_malformed_receive_is_refused() {
         (RECEIVE, r#"{"topic":""}"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":"a b"}"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":"orders","mx":1}"#, "INVALID_REQUEST"),
-        (RECEIVE, r#"{"topic":"orders","tags":["a"]}"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":"orders","max":0}"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":"orders","max":257}"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":"orders","max":-1}"#, "INVALID_REQUEST"),

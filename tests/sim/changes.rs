@@ -261,6 +261,7 @@ impl World {
                 // What was tried before is not there.
                 let mut fresh = model::Message::new(number, topic);
                 fresh.key = message.key.clone();
+                fresh.tag = message.tag.clone();
                 fresh.batch = message.batch;
                 self.was_put(&mut fresh, &answer);
                 *self.model.message(number) = fresh;
@@ -321,12 +322,16 @@ impl World {
         let store = &self.engine().store;
         let Some(named) = store.topic(&name) else { return Ok(()) };
         let deleted = store.delete_topic(&name, Force::Yes, |_| 0, now);
-        let Ok(receipt) = deleted else { return Ok(()) };
+        let Ok((receipt, _)) = deleted else { return Ok(()) };
         for message in &mut self.model.messages {
             if message.topic_id == named.id && message.gone == Told::Nothing {
                 message.gone = Told::Unknown;
             }
         }
+        self.model.reads.topic_deleted(topic);
+        self.held.retain(|held| held.topic != topic);
+        self.void.retain(|void| void.topic != topic);
+        self.void_by.retain(|pair, _| pair.1 != topic);
         self.open.push((receipt, Open::TopicDeleted { id: named.id }));
         self.requests.retain(|asked| asked.topic != topic);
         if self.random.once_in(2) {

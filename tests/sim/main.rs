@@ -16,13 +16,17 @@
 mod bench;
 mod changes;
 mod deadlines;
+mod groups;
 mod keys;
 mod model;
 mod moves;
 mod operations;
+mod ops_groups;
+mod ops_resets;
 mod pending;
 mod planted;
 mod races;
+mod reads;
 mod refiling;
 mod regressions;
 mod world;

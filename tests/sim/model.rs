@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use horolog::consumer::Received;
 
+use crate::reads::Reads;
+
 /// What a caller knows of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
@@ -24,6 +26,7 @@ pub(crate) struct Message {
     pub topic: usize,
     /// The topic's id: another one for each topic that had the name.
     pub topic_id: u32,
+    pub tag: Option<String>,
     /// The moments it was given, in order: the one of the put and those of reschedules. None was put for
     /// now.
     pub moments: Vec<Moment>,
@@ -61,6 +64,7 @@ impl Message {
             number,
             topic,
             topic_id: 0,
+            tag: None,
             moments: Vec::new(),
             fire_asked: false,
             accepted: Told::Nothing,
@@ -107,6 +111,7 @@ pub(crate) struct Model {
     attempts: BTreeMap<(usize, u64), u32>,
     /// Which message stands at a place.
     places: BTreeMap<(u32, u16, u64), u64>,
+    pub reads: Reads,
 }
 
 pub(crate) type Checked = Result<(), String>;
@@ -141,6 +146,9 @@ impl Model {
         );
         let topic_id = self.message(number).topic_id;
         let place = (topic_id, received.queue, received.queue_offset);
+        let tag = received.attributes.tag.as_deref();
+        self.reads.check_received((group, topic), (place.1, place.2), tag)?;
+        ensure!(self.message(number).tag.as_deref() == tag, "message {number} has another tag");
         let acked = self.acked.contains(&(group, number));
         ensure!(
             !acked,
@@ -200,9 +208,15 @@ impl Model {
         self.acked.clear();
         self.attempts.clear();
         self.places.clear();
+        self.reads.forget();
         for message in &mut self.messages {
             message.place = None;
         }
+    }
+
+    /// A reset: their attempts may count from 1 again.
+    pub(crate) fn forget_attempts(&mut self, group: usize, numbers: &BTreeSet<u64>) {
+        self.attempts.retain(|(of, number), _| *of != group || !numbers.contains(number));
     }
 
     /// What a group that read everything from the start must have seen.

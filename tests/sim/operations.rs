@@ -7,7 +7,7 @@ use horolog::producer::{self, CancelAnswer, PutSettings};
 use timerlog::disk::Operation;
 
 use crate::model::{self, Checked, Message, Told, ensure};
-use crate::world::{GROUPS, Held, Open, TOPICS, World};
+use crate::world::{GROUPS, Open, TOPICS, World};
 
 /// How topics come to be here.
 pub(crate) const PUT: PutSettings = PutSettings { queues_of_new_topic: Some(2) };
@@ -26,7 +26,8 @@ impl World {
             215..245 => self.reschedule(),
             245..255 => self.fire_now(),
             255..300 => self.cancel(),
-            300..380 => self.receive_some(),
+            300..360 => self.receive_some(),
+            360..380 => self.group_operation(),
             380..450 => self.ack_some(),
             450..460 => self.extend_one(),
             460..485 => self.look(),
@@ -79,11 +80,12 @@ impl World {
         let number = self.model.messages.len() as u64;
         let mut known = Message::new(number, topic);
         known.key = self.random.once_in(4).then(|| format!("key-{}", self.index(3)));
+        known.tag = self.some_tag();
         let message = NewMessage {
             moment: self.moment(),
             attributes: Attributes {
                 content_type: "text/plain".to_owned(),
-                tag: self.random.once_in(2).then(|| "tag".to_owned()),
+                tag: known.tag.clone(),
                 keys: known.key.iter().cloned().collect(),
                 message_group: self.random.once_in(3).then(|| "one".to_owned()),
                 ..Attributes::default()
@@ -193,51 +195,6 @@ impl World {
                 }
             }
         }
-        Ok(())
-    }
-
-    pub(crate) fn receive(
-        &mut self,
-        group: usize,
-        topic: usize,
-        max: usize,
-        invisible_ms: u64,
-    ) -> Result<Vec<Held>, String> {
-        let now = self.clock.now();
-        let engine = self.engine();
-        let Some(named) = engine.store.topic(&self.topic(topic)) else { return Ok(Vec::new()) };
-        let group_name = self.group(group);
-        let Ok(group_there) = engine.store.group_or_make(&group_name, 30_000, now.wall) else {
-            return Ok(Vec::new());
-        };
-        let invisible = std::time::Duration::from_millis(invisible_ms);
-        let leased = engine.consumers.receive(&group_there, &named, max, invisible, now);
-        let leased = leased.map_err(|error| format!("receive: {error}"))?;
-        if group < GROUPS && self.random.once_in(10) {
-            // The caller went away: nobody has seen it.
-            return Ok(Vec::new());
-        }
-        let mut held = Vec::new();
-        let highest = self.highest_wall;
-        for received in leased.take() {
-            let number = self.model.received(group, topic, &received, highest)?;
-            let ahead = received.deliver_at.since(received.born_at);
-            // Farther than two far slots ahead it must have been filed far, and filed again.
-            self.coverage.refiled += u64::from(ahead > 128_000);
-            if received.attempt > 1 {
-                self.coverage.leases_expired += 1;
-            }
-            held.push(Held { group, number, handle: received.receipt_handle });
-        }
-        Ok(held)
-    }
-
-    fn receive_some(&mut self) -> Checked {
-        let (group, topic) = (self.index(GROUPS), self.index(TOPICS));
-        let max = 1 + self.index(8);
-        let invisible = [200, 5_000, 120_000][self.index(3)];
-        let held = self.receive(group, topic, max, invisible)?;
-        self.held.extend(held);
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use horolog::producer::{self, CancelAnswer, Query, WhenMatched};
 use horolog::timer::pending::Timeline;
 
 use crate::model::{Checked, Told, ensure};
+use crate::ops_groups::TAGS;
 use crate::world::{Open, TOPICS, World};
 
 const ALL: Range<Timestamp> = Timestamp::from_millis(0)..Timestamp::from_millis(u64::MAX);
@@ -243,7 +244,7 @@ impl World {
         let query = Query {
             topic_id: Some(topic.id),
             key: None,
-            tag: self.random.once_in(2).then(|| "tag".to_owned()),
+            tag: self.random.once_in(2).then(|| TAGS[0].clone()),
             deadlines: Timestamp::from_millis(from)..Timestamp::from_millis(to),
         };
         let waiting = self.waiting(&query)?;

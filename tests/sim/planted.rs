@@ -47,4 +47,9 @@ planted! {
     an_index_that_lacks_what_came_since_the_checkpoint_is_noticed: Fault::ForgetIndexEntries;
     a_list_of_what_is_settled_is_noticed: Fault::ListSettled;
     a_list_that_passes_over_what_was_refiled_is_noticed: Fault::PassOverRefiled;
+    a_start_that_is_not_recorded_is_noticed: Fault::StartNotRecorded;
+    a_fold_that_lags_behind_a_reset_is_noticed: Fault::FoldLagsBehindReset;
+    handles_that_outlive_a_reset_are_noticed: Fault::NoFence;
+    a_hash_taken_for_the_tag_is_noticed: Fault::HashIsTag;
+    what_is_left_out_and_not_recorded_is_noticed: Fault::ExcludedNotRecorded;
 }

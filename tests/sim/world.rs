@@ -1,6 +1,6 @@
 //! The world that a seed makes: disk, clock, engine, and the callers' open questions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::changes::Asked;
 use crate::model::{Checked, Model, Told, ensure};
+use crate::ops_groups::GroupCoverage;
 
 pub(crate) const TOPICS: usize = 3;
 pub(crate) const GROUPS: usize = 2;
@@ -68,6 +69,7 @@ pub(crate) struct Coverage {
     pub counted_exactly: u64,
     pub listed_amid_others: u64,
     pub cancelled_in_bulk: u64,
+    pub groups: GroupCoverage,
 }
 
 impl Coverage {
@@ -131,12 +133,14 @@ impl Coverage {
         self.counted_exactly += other.counted_exactly;
         self.listed_amid_others += other.listed_amid_others;
         self.cancelled_in_bulk += other.cancelled_in_bulk;
+        self.groups.add(&other.groups);
     }
 
     pub(crate) fn check(&self) {
         for (what, count) in self.fields() {
             assert!(count > 0, "in none of these runs: {what}");
         }
+        self.groups.check();
     }
 }
 
@@ -171,12 +175,30 @@ pub(crate) enum Open {
         group: usize,
         number: u64,
     },
+    /// An ack that a reset has overtaken: it holds, and means nothing.
+    AckedBeforeReset,
+    /// How a group reads a topic was decided.
+    Read {
+        group: usize,
+        topic: usize,
+        number: u64,
+    },
+    Reset {
+        group: usize,
+        topic: usize,
+        number: u64,
+    },
+    Set {
+        group: usize,
+        number: u64,
+    },
 }
 
 /// A receipt handle that a consumer holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub group: usize,
+    pub topic: usize,
     pub number: u64,
     pub handle: String,
 }
@@ -218,9 +240,12 @@ pub(crate) struct World {
     pub open: Vec<(Receipt, Open)>,
     pub held: Vec<Held>,
     pub requests: Vec<Asked>,
+    /// Handles from before a reset, and the fences of the resets of this life.
+    pub void: Vec<Held>,
+    pub void_by: BTreeMap<(usize, usize), Vec<u64>>,
     pub coverage: Coverage,
     observer: Arc<Fired>,
-    mode: FlushMode,
+    pub(crate) mode: FlushMode,
     faults: u64,
     /// The latest that the wall clock has shown.
     pub(crate) highest_wall: u64,
@@ -244,6 +269,8 @@ impl World {
             open: Vec::new(),
             held: Vec::new(),
             requests: Vec::new(),
+            void: Vec::new(),
+            void_by: BTreeMap::new(),
             coverage: Coverage::default(),
             observer: Arc::default(),
             mode,
@@ -288,7 +315,8 @@ impl World {
                 Err(_) if self.disk_failed() => {
                     self.end_of_life();
                 }
-                started => return started,
+                Ok(()) => return self.groups_started(),
+                failed => return failed,
             }
         }
         Err("ten starts failed".to_owned())
@@ -345,7 +373,12 @@ impl World {
                 // What a topic had is gone or not: the next start shows it.
                 Open::Moved { .. } | Open::TopicDeleted { .. } => {}
                 Open::Cancelled { number } => self.unknown_cancel(number),
-                Open::ToldDelivered { .. } => {}
+                // What has become of a decision is seen after the start.
+                Open::ToldDelivered { .. }
+                | Open::AckedBeforeReset
+                | Open::Read { .. }
+                | Open::Reset { .. }
+                | Open::Set { .. } => {}
                 Open::Acked { group, number } => {
                     self.model.ack_unknown.insert((group, number));
                 }
@@ -382,6 +415,8 @@ impl World {
         }
         self.model.forget_progress();
         self.requests.clear();
+        self.void.clear();
+        self.void_by.clear();
     }
 
     /// After a start it is known whether a topic is there.
@@ -424,7 +459,23 @@ impl World {
                 }
                 (Some(Durability::Durable), Open::Acked { group, number }) => {
                     self.coverage.acked += 1;
-                    self.model.acked.insert((group, number));
+                    // Of one that was acked before async mode forgot, nobody knows where it stands, nor
+                    // whether a reset brings it back.
+                    match self.model.message(number).place {
+                        Some(_) => self.model.acked.insert((group, number)),
+                        None => self.model.ack_unknown.insert((group, number)),
+                    };
+                }
+                (Some(Durability::Durable), Open::AckedBeforeReset) => {}
+                (Some(Durability::Durable), Open::Read { group, topic, number }) => {
+                    self.model.reads.told((group, topic), number);
+                }
+                (Some(Durability::Durable), Open::Reset { group, topic, number }) => {
+                    self.coverage.groups.count("resets told");
+                    self.model.reads.told((group, topic), number);
+                }
+                (Some(Durability::Durable), Open::Set { group, number }) => {
+                    self.model.reads.set_is_told(group, number);
                 }
                 (_, open) => left.push((receipt, open)),
             }
@@ -498,7 +549,7 @@ impl World {
         let seen = self.read_all(GROUPS)?;
         self.model.check_all_seen(&seen)?;
         for group in 0..GROUPS {
-            self.read_all(group)?;
+            self.audit_group(group)?;
         }
         self.check_rebuild(&seen)
     }
@@ -530,13 +581,8 @@ impl World {
     fn read_all(&mut self, group: usize) -> Result<BTreeSet<u64>, String> {
         let mut seen = BTreeSet::new();
         for topic in 0..TOPICS {
-            loop {
-                let received = self.receive(group, topic, 256, 600_000)?;
-                if received.is_empty() {
-                    break;
-                }
-                seen.extend(received.iter().map(|held| held.number));
-            }
+            let received = self.read_topic(group, topic)?;
+            seen.extend(received.iter().map(|held| held.number));
         }
         Ok(seen)
     }

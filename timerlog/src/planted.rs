@@ -33,6 +33,16 @@ pub enum Fault {
     ListSettled,
     /// A walk of the pending that was in a far slot when it was re-filed goes on with the next one.
     PassOverRefiled,
+    /// Where a group starts with a topic is decided at its first receive, and not recorded.
+    StartNotRecorded,
+    /// After a reset, what was acknowledged before it counts until dispatch comes to its record.
+    FoldLagsBehindReset,
+    /// Receipt handles from before a reset are good after it.
+    NoFence,
+    /// A tag that has the hash of one that is wanted is taken for it.
+    HashIsTag,
+    /// What a filter leaves out is passed and not recorded.
+    ExcludedNotRecorded,
 }
 
 #[cfg(debug_assertions)]

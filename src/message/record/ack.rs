@@ -8,12 +8,14 @@
 //! lease expired  head   the same, then one entry and the attempt that ran out (4), zero (4)
 //! entry                 0        4       6      8             16
 //!                       +--------+-------+------+-------------+
-//!                       | topic  | queue | zero | queue       |
+//!                       | topic  | queue | more | queue       |
 //!                       | id     |       |      | offset      |
 //!                       +--------+-------+------+-------------+
 //! ```
 //!
-//! The entries of an ack are its body.
+//! The entries of an ack are its body. An entry stands for the message at *queue offset* and the *more*
+//! messages right behind it: what a tag filter leaves out comes in long runs. A lease that ran out is one
+//! message, its *more* is zero.
 
 use super::{Encoded, Kind, Record, RecordError, length_u32, read_u16, read_u32, read_u64};
 use crate::clock::Timestamp;
@@ -30,6 +32,47 @@ pub struct Acked {
     pub queue_offset: u64,
 }
 
+/// A message that a group is done with, and so many right behind it in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AckedRun {
+    pub first: Acked,
+    pub more: u16,
+}
+
+impl AckedRun {
+    /// The most messages of one run.
+    pub const MAX: u64 = 1 << 16;
+
+    pub fn count(&self) -> u64 {
+        u64::from(self.more) + 1
+    }
+
+    fn encode(&self) -> [u8; ENTRY] {
+        let mut entry = self.first.encode();
+        entry[6..8].copy_from_slice(&self.more.to_le_bytes());
+        entry
+    }
+
+    fn decode(entry: &[u8]) -> Result<Self, RecordError> {
+        let more = read_u16(entry, 6);
+        let first = Acked {
+            topic_id: read_u32(entry, 0),
+            queue: read_u16(entry, 4),
+            queue_offset: read_u64(entry, 8),
+        };
+        if first.queue_offset.checked_add(u64::from(more)).is_none() {
+            return Err(RecordError::Head("a run of acks ends beyond every queue"));
+        }
+        Ok(Self { first, more })
+    }
+}
+
+impl From<Acked> for AckedRun {
+    fn from(first: Acked) -> Self {
+        Self { first, more: 0 }
+    }
+}
+
 impl Acked {
     fn encode(&self) -> [u8; ENTRY] {
         let mut entry = [0; ENTRY];
@@ -40,23 +83,19 @@ impl Acked {
     }
 
     fn decode(entry: &[u8]) -> Result<Self, RecordError> {
-        if entry[6..8] != [0; 2] {
-            return Err(RecordError::NotZero);
+        match AckedRun::decode(entry)? {
+            AckedRun { first, more: 0 } => Ok(first),
+            AckedRun { .. } => Err(RecordError::NotZero),
         }
-        Ok(Self {
-            topic_id: read_u32(entry, 0),
-            queue: read_u16(entry, 4),
-            queue_offset: read_u64(entry, 8),
-        })
     }
 }
 
-/// A group's acks, as many as came in one request.
+/// A group's acks, as many as came in one request, or what its filter left out in one turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
     pub group_id: u32,
     pub at: Timestamp,
-    pub acked: Vec<Acked>,
+    pub acked: Vec<AckedRun>,
 }
 
 impl Ack {
@@ -84,7 +123,11 @@ impl Ack {
         Ok(Self {
             group_id: read_u32(head, 0),
             at: Timestamp::from_millis(read_u64(head, 8)),
-            acked: record.body.chunks_exact(ENTRY).map(Acked::decode).collect::<Result<_, _>>()?,
+            acked: record
+                .body
+                .chunks_exact(ENTRY)
+                .map(AckedRun::decode)
+                .collect::<Result<_, _>>()?,
         })
     }
 }

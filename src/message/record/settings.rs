@@ -18,12 +18,14 @@
 //! ```
 //!
 //! Ids count creations from 1 up and are never used again, so that a name made anew starts empty. A set
-//! record of an id that is there changes its settings. *Retention* 0 is the server's own.
-//! Settings to come go into the body, which is empty today.
+//! record of an id that is there changes its settings; a group keeps its epoch. *Retention* 0 is the
+//! server's own. The other settings of a group are its body, whose format page is `group_settings.rs`; that
+//! of a topic is empty today.
 
 use super::super::{TopicSettings, TopicType};
-use super::{Encoded, Kind, Record, RecordError, read_u16, read_u32, read_u64};
+use super::{Encoded, Kind, Record, RecordError, group_settings, read_u16, read_u32, read_u64};
 use crate::clock::Timestamp;
+use crate::message::GroupSettings;
 
 const TOPIC_HEAD: usize = 24;
 const DELETED_HEAD: usize = 16;
@@ -124,23 +126,23 @@ impl TopicDeleted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSet {
     pub group_id: u32,
-    /// The incarnation that made the group, raised when its offsets are reset: receipt handles of another
-    /// epoch are void.
+    /// The incarnation that made the group: receipt handles of another epoch are void.
     pub epoch: u32,
     pub at: Timestamp,
-    pub invisible_for_ms: u64,
     pub name: String,
+    pub settings: GroupSettings,
 }
 
 impl GroupSet {
     pub fn encode(&self) -> Encoded {
-        let mut record = Encoded::start(Kind::GroupSet, GROUP_HEAD + self.name.len(), 0);
+        let body = group_settings::encode(&self.settings);
+        let mut record = Encoded::start(Kind::GroupSet, GROUP_HEAD + self.name.len(), body.len());
         record.head(&self.group_id.to_le_bytes());
         record.head(&self.epoch.to_le_bytes());
         record.head(&self.at.as_millis().to_le_bytes());
-        record.head(&self.invisible_for_ms.to_le_bytes());
+        record.head(&self.settings.invisible_for_ms.to_le_bytes());
         record.head(self.name.as_bytes());
-        record.finish(&[])
+        record.finish(&body)
     }
 
     /// # Errors
@@ -153,8 +155,11 @@ impl GroupSet {
             group_id: read_u32(head, 0),
             epoch: read_u32(head, 4),
             at: Timestamp::from_millis(read_u64(head, 8)),
-            invisible_for_ms: read_u64(head, 16),
             name,
+            settings: GroupSettings {
+                invisible_for_ms: read_u64(head, 16),
+                ..group_settings::decode(record.body)?
+            },
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::message::Attributes;
 
 /// The kinds that have a decoder.
-const DECODED: [Kind; 12] = [
+const DECODED: [Kind; 13] = [
     Kind::Message,
     Kind::Reschedule,
     Kind::IdempotencyKey,
@@ -23,6 +23,7 @@ const DECODED: [Kind; 12] = [
     Kind::Quarantine,
     Kind::TopicSet,
     Kind::GroupSet,
+    Kind::OffsetsReset,
     Kind::Opened,
 ];
 
@@ -184,7 +185,7 @@ fn what_is_decoded_takes_no_more_room_than_its_bytes_account_for() {
         let record = Record::check(encoded.seal(OFFSET, MAGIC), OFFSET, MAGIC).expect(name);
         let room = match Fact::decode(&record).expect(name) {
             Fact::Delivery(run) => run.fired.capacity() * size_of::<Fired>(),
-            Fact::Ack(ack) => ack.acked.capacity() * size_of::<Acked>(),
+            Fact::Ack(ack) => ack.acked.capacity() * size_of::<AckedRun>(),
             Fact::IdempotencyKey(key) => key.items.capacity() * size_of::<ItemOutcome>(),
             _ => 0,
         };

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use crate::clock::Timestamp;
-use crate::message::{Attributes, TopicSettings, TopicType};
+use crate::message::{Attributes, GroupSettings, StartFrom, TagFilter, TopicSettings, TopicType};
 
 pub(super) const OFFSET: Offset = Offset::new(0x0001_2340);
 pub(super) const MAGIC: Magic = Magic(0x5ec4_e75a);
@@ -21,6 +21,7 @@ pub(super) enum Fact {
     TopicSet(TopicSet),
     TopicDeleted(TopicDeleted),
     GroupSet(GroupSet),
+    OffsetsReset(OffsetsReset),
     Opened(Opened),
 }
 
@@ -38,6 +39,7 @@ impl Fact {
             Self::TopicSet(topic) => topic.encode(),
             Self::TopicDeleted(deleted) => deleted.encode(),
             Self::GroupSet(group) => group.encode(),
+            Self::OffsetsReset(reset) => reset.encode(),
             Self::Opened(opened) => opened.encode(),
         }
     }
@@ -58,6 +60,7 @@ impl Fact {
             Kind::TopicSet => TopicSet::decode(record).map(Self::TopicSet),
             Kind::TopicDeleted => TopicDeleted::decode(record).map(Self::TopicDeleted),
             Kind::GroupSet => GroupSet::decode(record).map(Self::GroupSet),
+            Kind::OffsetsReset => OffsetsReset::decode(record).map(Self::OffsetsReset),
             Kind::Opened => Opened::decode(record).map(Self::Opened),
             kind => panic!("no sample has the kind {kind:?}, which has no decoder yet"),
         }
@@ -80,6 +83,7 @@ pub(super) fn refusals(record: &Record<'_>) -> Vec<(Kind, Option<RecordError>)> 
         (Kind::TopicSet, TopicSet::decode(record).err()),
         (Kind::TopicDeleted, TopicDeleted::decode(record).err()),
         (Kind::GroupSet, GroupSet::decode(record).err()),
+        (Kind::OffsetsReset, OffsetsReset::decode(record).err()),
         (Kind::Opened, Opened::decode(record).err()),
     ]
 }
@@ -160,6 +164,45 @@ fn quarantine(reason: DamageReason) -> Fact {
     Fact::Quarantine(Quarantine { from: Offset::new(4096), length: 128, reason })
 }
 
+fn ack(acked: Vec<AckedRun>) -> Fact {
+    Fact::Ack(Ack { group_id: 7, at: at(3), acked })
+}
+
+fn group_set(settings: GroupSettings) -> Fact {
+    let name = "billing".into();
+    Fact::GroupSet(GroupSet { group_id: 7, epoch: 1, at: at(6), name, settings })
+}
+
+fn all_settings() -> GroupSettings {
+    GroupSettings {
+        ordered: true,
+        max_attempts: 3,
+        backoff_ms: vec![1000, 60_000],
+        invisible_for_ms: 5000,
+        start_from: StartFrom::Latest,
+        filters: [
+            ("orders".to_owned(), tags(&["late", "paid"])),
+            ("refunds".to_owned(), tags(&["größer"])),
+        ]
+        .into(),
+    }
+}
+
+fn tags(tags: &[&str]) -> TagFilter {
+    TagFilter::new(tags.iter().map(ToString::to_string))
+}
+
+fn reset(queues: Vec<Option<u64>>, filter: Option<TagFilter>) -> Fact {
+    Fact::OffsetsReset(OffsetsReset {
+        group_id: 7,
+        topic_id: 3,
+        at: at(8),
+        fence: 2 << 40 | 5,
+        queues,
+        filter,
+    })
+}
+
 pub(super) fn samples() -> Vec<(&'static str, Fact)> {
     let ready = Placement::Ready { queue_offset: 9 };
     let timed = Placement::Timed { deadline: at(60_001) };
@@ -199,8 +242,9 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
         ("delivery of 256", delivery(256, DeliveryReason::Commit)),
         ("delivery of 257", delivery(257, DeliveryReason::Level)),
         ("delivery of 600", delivery(600, DeliveryReason::Redrive)),
-        ("ack", Fact::Ack(Ack { group_id: 7, at: at(3), acked: vec![first, second] })),
-        ("ack of none", Fact::Ack(Ack { group_id: 7, at: at(3), acked: Vec::new() })),
+        ("ack", ack(vec![first.into(), second.into()])),
+        ("ack of runs", ack(vec![AckedRun { first, more: 1 }, AckedRun { first, more: 0xffff }])),
+        ("ack of none", ack(Vec::new())),
         (
             "lease expired",
             Fact::LeaseExpired(LeaseExpired { group_id: 7, at: at(4), message: first, attempt: 5 }),
@@ -218,16 +262,11 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
                 name: "orders".into(),
             }),
         ),
-        (
-            "group set",
-            Fact::GroupSet(GroupSet {
-                group_id: 7,
-                epoch: 1,
-                at: at(6),
-                invisible_for_ms: 30_000,
-                name: "billing".into(),
-            }),
-        ),
+        ("group set", group_set(GroupSettings { backoff_ms: vec![10_000], ..Default::default() })),
+        ("group set, all", group_set(all_settings())),
+        ("reset", reset(vec![Some(0), None, Some(1 << 40)], None)),
+        ("first read", reset(vec![Some(9)], Some(TagFilter::everything()))),
+        ("first read by tags", reset(vec![Some(9), Some(0)], Some(tags(&["late", "paid"])))),
         ("opened", Fact::Opened(Opened { incarnation: 2, at: at(7), tail: OFFSET })),
         ("quarantine, unreadable", quarantine(DamageReason::Unreadable)),
         ("quarantine, body", quarantine(DamageReason::Body)),

@@ -1,0 +1,112 @@
+//! Offsets reset: a group reads a topic from elsewhere, from now on. The one exception to "an acknowledged
+//! message is never handed out again".
+
+use std::collections::BTreeMap;
+
+use super::Consumers;
+use super::reading::first_start;
+use crate::clock::{Now, Timestamp};
+use crate::commitlog::{AppendError, Receipt};
+use crate::consumequeue::QueueError;
+use crate::message::record::OffsetsReset;
+use crate::store::{Group, Queue, Topic};
+
+/// Where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResetTo {
+    Earliest,
+    /// With what is put, or fires, from now on.
+    Latest,
+    /// With what became readable at this moment or after it. A wall clock that stepped back meanwhile
+    /// leaves times that do not grow along a queue; then this is near that moment.
+    Time(Timestamp),
+    /// These queues; the others stay where they are, but for their leases, which end.
+    Queues(BTreeMap<u16, u64>),
+}
+
+/// Why offsets were not reset.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ResetError {
+    #[error("the topic has no queue {queue}")]
+    UnknownQueue { queue: u16 },
+    #[error("queue {queue} ends at offset {end}, before {offset}")]
+    BeyondEnd { queue: u16, offset: u64, end: u64 },
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+}
+
+impl Consumers {
+    /// Makes the group read the topic from elsewhere, and answers where it now stands, queue by queue. What
+    /// it had acknowledged from there on comes again, with attempts from 1; handles from before are void.
+    /// Holds once the receipt is durable.
+    ///
+    /// # Errors
+    ///
+    /// [`ResetError`]; nothing has changed then.
+    pub fn reset(
+        &self,
+        group: &Group,
+        topic: &Topic,
+        to: &ResetTo,
+        now: Now,
+    ) -> Result<(Vec<u64>, Receipt), ResetError> {
+        if let ResetTo::Queues(offsets) = to
+            && let Some((&queue, _)) = offsets.last_key_value()
+            && topic.queue(queue).is_none()
+        {
+            return Err(ResetError::UnknownQueue { queue });
+        }
+        let by_time = match to {
+            ResetTo::Time(time) => self.first_not_before(topic, *time)?,
+            _ => Vec::new(),
+        };
+        let mut leases = self.leases.lock();
+        let first = leases.reading(group, topic.id).is_none();
+        let start_from = group.settings().start_from;
+        let start = |number: u16, queue: &Queue| -> Result<Option<u64>, ResetError> {
+            let end = queue.next_offset();
+            let offset = match to {
+                ResetTo::Earliest => Some(0),
+                ResetTo::Latest => Some(end),
+                ResetTo::Time(_) => by_time.get(usize::from(number)).copied(),
+                ResetTo::Queues(offsets) => offsets.get(&number).copied(),
+            };
+            match offset {
+                Some(offset) if offset > end => {
+                    Err(ResetError::BeyondEnd { queue: number, offset, end })
+                }
+                // A queue that is not named, of a topic that was never read.
+                None if first => Ok(Some(first_start(start_from, queue))),
+                offset => Ok(offset),
+            }
+        };
+        let fence = leases.numbers.next();
+        let record = OffsetsReset {
+            group_id: group.id,
+            topic_id: topic.id,
+            at: now.wall,
+            fence: fence.0,
+            queues: Vec::new(),
+            filter: None,
+        };
+        let (starts, receipt) = self.append_start(record, topic, start)?;
+        leases.restart(group, topic, fence, &starts, receipt.clone());
+        let mut readable = 0;
+        let stands = (0..).zip(&topic.queues).map(|(number, queue)| {
+            let seat = super::seat(group, topic, number);
+            let floor = leases.look(group, seat, |_, progress| progress.floor());
+            readable += queue.units.committed().saturating_sub(floor);
+            floor
+        });
+        let stands = stands.collect();
+        drop(leases);
+        self.polls.wake(group.id, topic.id, readable);
+        Ok((stands, receipt))
+    }
+
+    fn first_not_before(&self, topic: &Topic, time: Timestamp) -> Result<Vec<u64>, QueueError> {
+        topic.queues.iter().map(|queue| queue.units.first_not_before(time)).collect()
+    }
+}

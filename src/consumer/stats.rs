@@ -1,0 +1,108 @@
+//! How far a group is with the topics that it reads. What it costs grows with queues, not with messages.
+
+use std::sync::Arc;
+
+use super::lease::QueueLeases;
+use super::{Consumers, Leases, seat};
+use crate::clock::Timestamp;
+use crate::consumequeue::{ConsumeQueue, QueueError, Unit};
+use crate::message::TagFilter;
+use crate::store::{ArrivalListener, Group, QueueProgress, Topic};
+
+/// Units looked at to find the oldest that is not acknowledged: holes and what the filter leaves out stand
+/// before it only until the next receive.
+const LOOKED_AT: u64 = 256;
+
+/// A group and a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicStats {
+    pub topic: String,
+    /// Messages that are not acknowledged, in flight or not. What the filter leaves out counts until a
+    /// receive has looked at it.
+    pub lag: u64,
+    pub in_flight: u64,
+    /// When the oldest of them became readable.
+    pub oldest_unacked: Option<Timestamp>,
+}
+
+impl Consumers {
+    /// How far the group is with each topic that it has begun with, by name.
+    ///
+    /// # Errors
+    ///
+    /// When a queue cannot be read.
+    pub fn stats(&self, group: &Group) -> Result<Vec<TopicStats>, QueueError> {
+        let topics = self.topics_of(&self.leases.lock(), group);
+        topics.iter().map(|topic| self.topic_stats(group, topic)).collect()
+    }
+
+    /// The topics that the group has begun with, by name.
+    pub(super) fn topics_of(&self, leases: &Leases, group: &Group) -> Vec<Arc<Topic>> {
+        let mut ids = group.topics();
+        // Begun with, and not folded yet.
+        let appended = leases.readings.range((group.id, 0)..=(group.id, u32::MAX));
+        ids.extend(appended.filter(|(_, reading)| reading.is_some()).map(|((_, id), _)| *id));
+        ids.sort_unstable();
+        ids.dedup();
+        let topics = ids.into_iter().filter_map(|id| self.store.topic_by_id(id));
+        let mut topics: Vec<_> = topics.collect();
+        topics.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        topics
+    }
+
+    /// How many messages of the topic the groups that have begun with it have still to acknowledge, all
+    /// groups together. What cannot be looked at counts as one: nobody knows.
+    pub fn unacked(&self, topic: &Topic) -> u64 {
+        let groups = self.store.groups(None, usize::MAX);
+        let reading = groups.iter().filter(|group| self.reading(group, topic).is_some());
+        reading.map(|group| self.topic_stats(group, topic).map_or(1, |stats| stats.lag)).sum()
+    }
+
+    /// The topic is gone: leases of it are forgotten, and who waits for it is told.
+    pub fn topic_deleted(&self, topic: &Topic) {
+        let mut leases = self.leases.lock();
+        leases.queues.retain(|seat, _| seat.topic_id != topic.id);
+        leases.readings.retain(|&(_, topic_id), _| topic_id != topic.id);
+        leases.turns.retain(|&(_, topic_id), _| topic_id != topic.id);
+        drop(leases);
+        self.polls.arrived(topic.id, u64::MAX);
+    }
+
+    fn topic_stats(&self, group: &Group, topic: &Topic) -> Result<TopicStats, QueueError> {
+        let (mut lag, mut in_flight, mut oldest_unacked) = (0, 0, None);
+        let mut leases = self.leases.lock();
+        let reading = leases.reading(group, topic.id).as_ref();
+        let filter = reading.and_then(|reading| reading.filter.clone()).unwrap_or_default();
+        for (number, queue) in (0..).zip(&topic.queues) {
+            let units = &queue.units;
+            let look = |state: &mut QueueLeases, progress: &QueueProgress| {
+                lag += units.committed().saturating_sub(progress.acked());
+                in_flight += state.in_flight();
+                oldest(units, progress, &filter)
+            };
+            let oldest = leases.look(group, seat(group, topic, number), look)?;
+            oldest_unacked = oldest_unacked.into_iter().chain(oldest).min();
+        }
+        Ok(TopicStats { topic: topic.name.clone(), lag, in_flight, oldest_unacked })
+    }
+}
+
+/// The time of the first unit that the group has yet to acknowledge, if one is near the floor.
+fn oldest(
+    units: &ConsumeQueue,
+    progress: &QueueProgress,
+    filter: &TagFilter,
+) -> Result<Option<Timestamp>, QueueError> {
+    let mut offset = progress.floor();
+    for _ in 0..LOOKED_AT {
+        if offset >= units.committed() {
+            break;
+        }
+        let unit: Unit = units.unit(offset)?;
+        if !unit.is_hole() && filter.may_admit(unit.tag_hash) {
+            return Ok(Some(unit.time));
+        }
+        offset = progress.next_unacked(offset + 1);
+    }
+    Ok(None)
+}
