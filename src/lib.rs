@@ -20,6 +20,15 @@
 //!   message itself. When a message fired is found in its queue by binary search, not kept anywhere.
 //! - **Near or far is decided by one number**, the far boundary that only re-filing moves
 //!   ([`timerlog::TimerWheel::far_boundary`]), so a cancel always finds the ring its entry is in.
+//! - **What gives a message its moment** is its own record, or its last reschedule: the settled bits say
+//!   that a later one speaks for it, the index says which ([`producer`]). To fire now is no reschedule but a
+//!   delivery, so the moment that was asked for stays.
+//! - **A timer's record names the one it replaces**, and a request's idempotency key stands in the group of
+//!   what it put: one turn, one group, all or nothing.
+//! - **Nobody waits holding a lock.** Where a decision needs a record that is on its way to the disk, the
+//!   operation says so and is made again when it is there.
+//! - **A topic goes in two steps** ([`store`]): in the turn of its deletion it loses its name and no turn
+//!   does anything for it any more; with dispatch it goes altogether, and what waited counts as dropped.
 //! - **A lease that ran out is handed out again only when its record is durable**, so that attempts never go
 //!   back over a restart ([`consumer`]).
 //! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start

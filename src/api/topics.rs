@@ -40,8 +40,8 @@ struct Wanted<'a> {
 struct Topic<'a> {
     topic: &'a str,
     r#type: &'static str,
-    /// `null` is the server's own retention.
-    retention_ms: Option<u64>,
+    /// In milliseconds; `null` is the server's own.
+    retention: Option<u64>,
     pending: u64,
     ready: u64,
     queues: Vec<Queue>,
@@ -66,7 +66,7 @@ impl<'a> From<&'a TopicView> for Topic<'a> {
         Self {
             topic: &view.name,
             r#type: type_name(view.settings.of),
-            retention_ms: view.settings.retention_ms,
+            retention: view.settings.retention_ms,
             pending: view.pending,
             ready: view.queues.iter().map(|(first, next)| next - first).sum(),
             queues: queues.collect(),

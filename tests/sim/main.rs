@@ -15,6 +15,7 @@
 
 mod bench;
 mod changes;
+mod counts;
 mod deadlines;
 mod groups;
 mod keys;
