@@ -303,6 +303,7 @@ impl Consumers {
                 Quarantine { from, length, reason: DamageReason::Body }.encode()
             })
             .collect();
+        let topics = self.topics_of(lost.iter().map(|(seat, ..)| seat.topic_id));
         let mut leases = self.leases.lock();
         let room =
             ack.len() + damaged.iter().map(crate::message::record::Encoded::len).sum::<usize>();
@@ -310,7 +311,8 @@ impl Consumers {
         for record in damaged {
             turn.append(record);
         }
-        turn.append(ack);
+        let offset = turn.append(ack);
+        topics.iter().for_each(|topic| topic.appended(offset));
         drop(turn);
         for (seat, granted, _) in lost {
             leases.queue(group, *seat).acking(granted.queue_offset, granted.number);
