@@ -3,6 +3,7 @@
 //! A put replaces what waits under its key: the new message's record is the fact that settles the old one,
 //! so after a crash there is the one or the other. Writers of a key take turns from look-up to append.
 
+use super::deadline::deadline;
 use super::lookup::{Found, Live};
 use super::put::{
     Item, Prepared, PutAnswer, PutError, PutSettings, check_index, prepare, topic_for,
@@ -51,6 +52,8 @@ pub fn put_timer(
     nonce: u64,
     now: Timestamp,
 ) -> Result<Decided<TimerPut>, PutError> {
+    // What is refused on whatever topic makes none.
+    deadline(message.moment, now).map_err(|refusal| PutError::Refused { index: 0, refusal })?;
     let mut item: Item = Some(message);
     loop {
         let named = topic_for(store, settings, topic, now)?;
