@@ -19,6 +19,7 @@
 mod audit;
 mod ledger;
 mod load;
+mod retry;
 mod run;
 mod scratch;
 mod server;
