@@ -31,7 +31,7 @@ struct Found {
 
 /// Every third is a batch of two, so that messages and their key have to go together.
 fn is_batch(number: u64) -> bool {
-    number % 3 == 0
+    number.is_multiple_of(3)
 }
 
 async fn send(client: &mut Client, number: u64) -> Result<Answer, ClientError> {

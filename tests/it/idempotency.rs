@@ -12,6 +12,8 @@ const PATH: &str = "/v1/topics/orders/messages";
 const BATCH: &str = "/v1/topics/orders/messages/batch";
 const JSON: (&str, &str) = ("content-type", "application/json");
 
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 async fn put(client: &mut Client, path: &str, key: &str, body: &str) -> Answer {
     let headers = [JSON, ("idempotency-key", key)];
     send(client, Method::POST, path, &headers, body.to_owned()).await
@@ -37,7 +39,7 @@ async fn a_request_that_comes_again_is_answered_as_the_first_time() {
     let batch =
         format!("{{\"messages\":[{hour},{{}},{{\"body\":1,\"delay\":\"36526d\"}},{hour}]}}");
     let atomic = format!("{{\"messages\":[{hour},{hour}],\"atomic\":true}}");
-    let requests: [(&str, &[(&str, &str)], &str, u16, u64); 7] = [
+    let requests: [(&str, Headers<'_>, &str, u16, u64); 7] = [
         (PATH, &[JSON], hour, 201, 1),
         (PATH, &[JSON], r#"{"body":1}"#, 201, 1),
         (PATH, &raw, "\u{0}png", 201, 1),
