@@ -2,6 +2,9 @@
 
 mod batches;
 mod changes;
+mod cli;
+mod cli_pending;
+mod cli_process;
 mod fixture;
 mod groups;
 mod idempotency;
