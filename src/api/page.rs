@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::limits::{DEFAULT_PAGE, MAX_PAGE};
 use super::problem::Problem;
+use crate::message::TopicName;
 
 /// How many items a page may have.
 pub(super) fn limit(asked: Option<u64>) -> Result<usize, Problem> {
@@ -20,12 +21,11 @@ pub(super) fn name_cursor(last: &str) -> String {
     URL_SAFE_NO_PAD.encode(last)
 }
 
-/// The name that `cursor` stands for.
+/// The name that `cursor` stands for; what no topic can be called was in no page.
 pub(super) fn name_of(cursor: &str) -> Result<String, Problem> {
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| bad_cursor())?;
-    String::from_utf8(bytes).map_err(|_| bad_cursor())
-}
-
-pub(super) fn bad_cursor() -> Problem {
-    Problem::invalid("this is no cursor that a page of this list has given")
+    let bad = || Problem::invalid("this is no cursor that a page of this list has given");
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| bad())?;
+    let name = String::from_utf8(bytes).map_err(|_| bad())?;
+    TopicName::readable(&name).map_err(|_| bad())?;
+    Ok(name)
 }

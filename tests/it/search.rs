@@ -90,7 +90,7 @@ async fn a_cursor_is_good_for_a_search_of_the_server_that_gave_it_only() {
     let mut client = server.client();
     for topic in ["a", "b", "c"] {
         for number in 0..3 {
-            put(&mut client, topic, value!({"body": number, "keys": ["k"]})).await;
+            put(&mut client, topic, value!({"body": number, "keys": ["k", "l"]})).await;
         }
     }
     let cursor = |page: Value| page["nextCursor"].as_str().expect("there is more").to_owned();
@@ -98,12 +98,16 @@ async fn a_cursor_is_good_for_a_search_of_the_server_that_gave_it_only() {
     let of_topics = cursor(json(&get(&mut client, "/v1/topics?limit=1").await));
     let last = if own.ends_with('A') { 'B' } else { 'A' };
     let damaged = format!("{}{last}", &own[..own.len() - 1]);
-    for foreign in [&of_topics, &damaged, &own[1..], &format!("{own}{own}")] {
+    let of_other_topic = cursor(search(&mut client, "b", "key=k&limit=1").await);
+    let of_other_key = cursor(search(&mut client, "a", "key=l&limit=1").await);
+    for foreign in
+        [&of_topics, &of_other_topic, &of_other_key, &damaged, &own[1..], &format!("{own}{own}")]
+    {
         let path = format!("/v1/topics/a/messages?key=k&cursor={foreign}");
         let answer = get(&mut client, &path).await;
         assert_eq!(refusal(&answer), (400, "INVALID_REQUEST".to_owned()), "{foreign}");
     }
-    for foreign in [own.as_str(), "*", "A"] {
+    for foreign in [own.as_str(), "", "*", "A", "AAAA", "Li4"] {
         let answer = get(&mut client, &format!("/v1/topics?cursor={foreign}")).await;
         assert_eq!(refusal(&answer), (400, "INVALID_REQUEST".to_owned()), "{foreign}");
     }
