@@ -235,6 +235,24 @@ async fn a_refused_message_makes_no_topic() {
 }
 
 #[tokio::test]
+async fn the_systems_own_topics_are_nobodys_business() {
+    let server = TestServer::start().await;
+    let mut client = server.client();
+    post(&mut client, "/v1/topics/orders/messages", r#"{"body":1,"delay":"1h","keys":["k"]}"#)
+        .await;
+    let topic = "/v1/topics/rmq_sys_wheel_timer";
+    for path in [topic.to_owned(), format!("{topic}/messages?key=k")] {
+        let answer = get(&mut client, &path).await;
+        assert_eq!(refusal(&answer), (404, "TOPIC_NOT_FOUND".to_owned()), "{path}");
+    }
+    let answer = get(&mut client, &format!("{topic}/timers/k")).await;
+    assert_eq!(refusal(&answer), (404, "TIMER_NOT_FOUND".to_owned()));
+    let listed = json(&get(&mut client, "/v1/topics").await);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn topics_are_listed_by_name_page_by_page() {
     let server = TestServer::start().await;
     let mut client = server.client();
