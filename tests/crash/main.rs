@@ -19,6 +19,7 @@
 mod audit;
 mod ledger;
 mod load;
+mod rebuilt;
 mod retry;
 mod run;
 mod scratch;

@@ -154,13 +154,13 @@ async fn an_id_that_is_not_ours_is_neither_moved_nor_fired() {
 async fn a_moved_message_comes_once_under_its_id_at_the_moment_it_was_moved_to() {
     let server = TestServer::start().await;
     let mut client = server.client();
-    let later = put(&mut client, value!({"bodyText": "later", "delay": "50ms"})).await;
-    let moved = json(&patch(&mut client, &later, r#"{"delay":"400ms"}"#).await);
+    let later = put(&mut client, value!({"bodyText": "later", "delay": "1s"})).await;
+    let moved = json(&patch(&mut client, &later, r#"{"delay":"1500ms"}"#).await);
     let earlier = put(&mut client, value!({"bodyText": "earlier", "delay": "1h"})).await;
     let hurried = json(&patch(&mut client, &earlier, r#"{"delay":"200ms"}"#).await);
     let now = put(&mut client, value!({"bodyText": "now", "delay": "1h"})).await;
     assert_eq!(patch(&mut client, &now, r#"{"delay":0}"#).await.status, 200);
-    put(&mut client, value!({"bodyText": "fence", "delay": "1s"})).await;
+    put(&mut client, value!({"bodyText": "fence", "delay": "2s"})).await;
     let received = receive_up_to_fence(&server, "workers", "orders").await;
     let ids: Vec<_> = received.iter().map(|message| message["messageId"].as_str()).collect();
     let mut sorted = ids.clone();

@@ -129,15 +129,15 @@ async fn a_put_replaces_what_waits_under_its_key_and_says_what() {
 async fn what_was_replaced_never_comes_and_what_replaced_it_comes_once() {
     let server = TestServer::start().await;
     let mut client = server.client();
-    let replaced = value!({"bodyText": "replaced", "delay": "300ms"});
-    let last = value!({"bodyText": "last", "delay": "500ms"});
+    let replaced = value!({"bodyText": "replaced", "delay": "2s"});
+    let last = value!({"bodyText": "last", "delay": "2200ms"});
     for key in 0..20 {
         let path = format!("/v1/topics/orders/timers/{key}");
         put(&mut client, &path, &replaced).await;
         put(&mut client, &path, &replaced).await;
         put(&mut client, &path, &last).await;
     }
-    put(&mut client, PATH, &value!({"bodyText": "fence", "delay": "1s"})).await;
+    put(&mut client, PATH, &value!({"bodyText": "fence", "delay": "2500ms"})).await;
     let received = receive_up_to_fence(&server, "workers", "orders").await;
     assert_eq!(received.len(), 20, "{received:?}");
     assert!(received.iter().all(|message| message["bodyText"] == "last"), "{received:?}");

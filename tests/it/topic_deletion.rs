@@ -175,10 +175,10 @@ async fn what_was_deleted_stays_so_over_a_restart() {
 #[tokio::test]
 async fn a_receive_that_waits_while_its_topic_is_deleted_gets_nothing_of_it() {
     let server = TestServer::start().await;
-    put(&mut server.client(), r#"{"bodyText":"old","delay":"200ms"}"#).await;
+    put(&mut server.client(), r#"{"bodyText":"old","delay":"1s"}"#).await;
     let mut client = server.client();
     let waiting = tokio::spawn(async move {
-        let request = r#"{"topic":"orders","wait":"600ms"}"#;
+        let request = r#"{"topic":"orders","wait":"2s"}"#;
         post(&mut client, "/v1/groups/workers/receive", request).await
     });
     while server.figure("horolog_receives_waiting").await != "1" {
