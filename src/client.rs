@@ -1,5 +1,5 @@
-//! A small HTTP client for the demo, the load generator and the tests: one kept connection, one
-//! request at a time, no retries, so that what it counts is what happened.
+//! A small HTTP client for the commands, the demo, the load generator and the tests: one kept
+//! connection, one request at a time, no retries, so that what it counts is what happened.
 
 use std::io;
 use std::net::SocketAddr;
@@ -62,6 +62,11 @@ impl Client {
     pub fn new(address: SocketAddr) -> Self {
         let host = HeaderValue::try_from(address.to_string())
             .expect("an address is written in ASCII without spaces");
+        Self::of_host(address, host)
+    }
+
+    /// A client of the server that is called `host` and has this address.
+    pub fn of_host(address: SocketAddr, host: HeaderValue) -> Self {
         Self { address, host, open: None }
     }
 

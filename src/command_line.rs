@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use horolog::cli;
 use horolog::config::Given;
 
 /// A scheduling service: hand it a message and a moment, and at that moment, never before, the
 /// message is readable on its topic.
 #[derive(Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version, verbatim_doc_comment, max_term_width = 100)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     Demo(DemoArgs),
     Bench(BenchArgs),
+    #[command(flatten)]
+    Client(Box<cli::Command>),
 }
 
 #[derive(Args)]

@@ -7,7 +7,7 @@
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`consumer`] · [`producer`] ·
-//! [`engine`] · [`service`] · [`api`] · [`app`].
+//! [`engine`] · [`service`] · [`api`] · [`app`]. Beside them, speaking HTTP only: [`client`] · [`cli`].
 //!
 //! Decisions that are easy to miss, each argued in its room:
 //!
@@ -36,6 +36,7 @@
 
 pub mod api;
 pub mod app;
+pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod commitlog;

@@ -13,7 +13,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Parser;
 use horolog::app::{self, Ending, StartError, World};
-use horolog::clock::SystemClock;
+use horolog::cli::{self, Io};
+use horolog::clock::{Clock, SystemClock};
 use horolog::config::{Config, Given, LogFormat};
 use horolog::demo::{self, Verdict};
 use horolog::load::{self, Load, Until};
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(*args),
         Command::Demo(args) => demo(&args),
         Command::Bench(args) => bench(&args),
+        Command::Client(command) => client(&command),
     };
     let exit = outcome.unwrap_or_else(|Failure { exit, message }| {
         say(&mut io::stderr(), &format!("horolog: {message}"));
@@ -126,6 +128,22 @@ fn bench(args: &BenchArgs) -> Result<Exit, Failure> {
             outcome.latency_us.max(),
         ),
     );
+    Ok(Exit::Fine)
+}
+
+fn client(command: &cli::Command) -> Result<Exit, Failure> {
+    let runtime = runtime(1)?;
+    let clock = SystemClock::new();
+    let mut io = Io {
+        input: &mut io::stdin().lock(),
+        output: &mut io::stdout().lock(),
+        notes: &mut io::stderr(),
+        now: &|| clock.now().wall,
+    };
+    let outcome = runtime.block_on(cli::run(command, &mut io));
+    // A long poll that nobody waits for any more is no reason to stay.
+    runtime.shutdown_background();
+    outcome.map_err(|error| Failure { exit: Exit::Broken, message: error.to_string() })?;
     Ok(Exit::Fine)
 }
 

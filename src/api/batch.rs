@@ -73,7 +73,8 @@ async fn accept(api: &Api, topic: Segment, request: Request) -> Result<Response,
     raw_put::refuse_headers(&head.headers)?;
     let limits = &api.shared.limits;
     let form = form(&head.headers);
-    let held = body::read(body, limits.batch_request_bytes(), &api.shared.budget).await?;
+    let held = body::read(body, limits.batch_request_bytes(), &api.shared.budget).await;
+    let held = held.map_err(Problem::of_batch)?;
     let mut read = match form {
         Form::Json => read_json(&held.bytes, &head.headers, &asked)?,
         Form::NdJson => read_lines(&held.bytes, &head.headers, &asked),

@@ -74,6 +74,7 @@ impl From<SearchError> for Problem {
         let code = match error {
             SearchError::Unavailable(error) => return error.into(),
             SearchError::TopicNotFound { .. } => Code::TopicNotFound,
+            SearchError::BadCursor => Code::InvalidRequest,
         };
         Self::new(code, error.to_string())
     }

@@ -94,15 +94,9 @@ async fn find(api: &Api, topic: Segment, head: &Parts) -> Result<Response, Probl
     let key = parameters.key.ok_or_else(|| Problem::invalid("the parameter key is missing"))?;
     check_label(Label::Key, &key)?;
     let limit = page::limit(parameters.limit.as_deref())?;
-    let service = api.service()?;
-    let below = match parameters.cursor {
-        None => None,
-        Some(cursor) => Some(service.read_search_cursor(&cursor).ok_or_else(page::bad_cursor)?),
-    };
-    let found = service.search(&topic, &key, below, limit).await?;
-    let page = Page {
-        items: found.messages.iter().map(View::from).collect(),
-        next_cursor: found.next.map(|below| service.write_search_cursor(below)),
-    };
+    let cursor = parameters.cursor.as_deref();
+    let found = api.service()?.search(&topic, &key, cursor, limit).await?;
+    let page =
+        Page { items: found.messages.iter().map(View::from).collect(), next_cursor: found.next };
     Ok(json(StatusCode::OK, &page))
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{DEFAULT_PAGE, MAX_PAGE};
 use super::problem::Problem;
+use crate::message::TopicName;
 
 /// What a request for a page of a list by name says.
 #[derive(Debug, Default, Deserialize)]
@@ -33,7 +34,10 @@ impl PageParameters {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let name =
             URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|name| String::from_utf8(name).ok());
-        name.map(Some).ok_or_else(bad_cursor)
+        // What nothing can be called was in no page.
+        let name = name.filter(|name| TopicName::readable(name).is_ok());
+        let not_ours = || Problem::invalid("the cursor is not one that this list has given");
+        name.map(Some).ok_or_else(not_ours)
     }
 }
 
@@ -49,8 +53,4 @@ pub(super) fn limit(asked: Option<&str>) -> Result<usize, Problem> {
 /// The cursor of the page that begins after `name`.
 pub(super) fn cursor(name: &str) -> String {
     URL_SAFE_NO_PAD.encode(name)
-}
-
-pub(super) fn bad_cursor() -> Problem {
-    Problem::invalid("the cursor is not one that this list has given")
 }

@@ -129,7 +129,7 @@ impl Code {
                 (StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", "The body is too large")
             }
             Self::BatchTooLarge => {
-                (StatusCode::PAYLOAD_TOO_LARGE, "BATCH_TOO_LARGE", "Too many items at once")
+                (StatusCode::PAYLOAD_TOO_LARGE, "BATCH_TOO_LARGE", "Too much at once")
             }
             Self::TooManyWaiting => {
                 (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_WAITING", "Too many receives are waiting")
@@ -233,6 +233,15 @@ impl Problem {
             code,
             errors: &self.errors,
         }
+    }
+
+    /// The same, of a request that carries many: what is too large is the batch, to be sent in parts.
+    #[must_use]
+    pub(super) fn of_batch(mut self) -> Self {
+        if self.code == Code::BodyTooLarge {
+            self.code = Code::BatchTooLarge;
+        }
+        self
     }
 
     #[must_use]

@@ -1,7 +1,9 @@
 //! `PUT`, `GET` and `DELETE /v1/topics/{topic}/timers/{key}`: timers by the caller's own key.
 
 use axum::extract::{Request, State};
-use axum::http::header::{IF_NONE_MATCH, LOCATION};
+use axum::http::header::{
+    IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LOCATION,
+};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -50,13 +52,19 @@ async fn accept(api: &Api, path: Segments, request: Request) -> Result<Response,
     Ok(response)
 }
 
-/// `If-None-Match: *` is the one condition there is: timers have no versions to match.
+/// `If-None-Match: *` is the one condition there is: timers have no versions to match. Whoever gives
+/// another one counts on it, so it is not passed over.
 fn if_exists(headers: &HeaderMap) -> Result<IfExists, Problem> {
+    let other = || Problem::invalid("the only condition that can be given is If-None-Match: *");
+    let unknown = [IF_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE];
+    if unknown.iter().any(|name| headers.contains_key(name)) {
+        return Err(other());
+    }
     let mut values = headers.get_all(IF_NONE_MATCH).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(IfExists::Replace),
         (Some(value), None) if value.as_bytes().trim_ascii() == b"*" => Ok(IfExists::Refuse),
-        _ => Err(Problem::invalid("the only condition that can be given is If-None-Match: *")),
+        _ => Err(other()),
     }
 }
 

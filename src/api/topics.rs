@@ -10,7 +10,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::groups::control;
+use super::groups::{control, parse};
 use super::limits::MAX_QUEUES;
 use super::moment::duration;
 use super::page::{Page, PageParameters, cursor};
@@ -92,12 +92,7 @@ pub(super) async fn set(State(api): State<Api>, topic: Segment, request: Request
 async fn make(api: &Api, topic: Segment, request: Request) -> Result<Response, Problem> {
     let topic = TopicName::writable(&segment(topic)?)?;
     let held = control(api, request).await?;
-    // Nothing said is nothing wanted but the topic itself.
-    let wanted: Wanted<'_> = match held.bytes.is_empty() {
-        true => Wanted::default(),
-        false => serde_json::from_slice(&held.bytes)
-            .map_err(|error| Problem::invalid(error.to_string()))?,
-    };
+    let wanted: Wanted<'_> = parse(&held)?;
     let (view, made) = api.service()?.set_topic(&topic, change(&wanted)?).await?;
     let status = if made { StatusCode::CREATED } else { StatusCode::OK };
     Ok(json(status, &Topic::from(&view)))

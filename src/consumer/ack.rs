@@ -12,7 +12,7 @@ use crate::clock::{Now, Timestamp};
 use crate::commitlog::{AppendError, Receipt};
 use crate::message::id::Handle;
 use crate::message::record::{Ack, Acked};
-use crate::store::Group;
+use crate::store::{Group, Topic};
 
 /// What became of one handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,10 @@ impl Consumers {
         });
         let entries = entries.map(Into::into);
         let record = Ack { group_id: group.id, at: now.wall, acked: entries.collect() }.encode();
+        let topics = self.topics_by_id(acked.iter().map(|(seat, ..)| seat.topic_id));
         let mut turn = self.store.log().turn(record.len())?;
-        turn.append(record);
+        let offset = turn.append(record);
+        topics.iter().for_each(|topic| topic.appended(offset));
         let receipt = turn.receipt();
         drop(turn);
         let mut room = BTreeMap::new();
@@ -80,6 +82,13 @@ impl Consumers {
             self.polls.wake(group.id, topic_id, count);
         }
         Ok((outcomes, receipt))
+    }
+
+    /// The topics of these ids, each once when they come together.
+    pub(super) fn topics_by_id(&self, ids: impl Iterator<Item = u32>) -> Vec<Arc<Topic>> {
+        let mut ids: Vec<_> = ids.collect();
+        ids.dedup();
+        ids.into_iter().filter_map(|id| self.store.topic_by_id(id)).collect()
     }
 
     /// What to answer for one handle; what is to be acknowledged is added to `acked`.

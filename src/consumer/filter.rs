@@ -96,12 +96,12 @@ impl Consumers {
         }
         let record = Ack { group_id: group.id, at: now.wall, acked: runs }.encode();
         match self.store.log().turn(record.len()) {
-            Ok(mut turn) => turn.append(record),
+            Ok(mut turn) => topic.appended(turn.append(record)),
             Err(error) => {
                 tracing::debug!(%error, group = group.name, "what the filter left out waits");
                 return;
             }
-        };
+        }
         for seat in seats {
             if let Some(queue) = leases.queues.get_mut(&seat) {
                 queue.excluded_is_recorded();

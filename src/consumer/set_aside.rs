@@ -39,11 +39,13 @@ impl Consumers {
         let ack = Ack { group_id: group.id, at: now.wall, acked: acked.collect() }.encode();
         let room =
             ack.len() + damaged.iter().map(crate::message::record::Encoded::len).sum::<usize>();
+        let topics = self.topics_by_id(lost.iter().map(|(seat, ..)| seat.topic_id));
         let mut turn = self.store.log().turn(room)?;
         for record in damaged {
             turn.append(record);
         }
-        turn.append(ack);
+        let offset = turn.append(ack);
+        topics.iter().for_each(|topic| topic.appended(offset));
         drop(turn);
         for (seat, granted, _) in lost {
             leases.queue(group, *seat).acking(granted.queue_offset, granted.number);

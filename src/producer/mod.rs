@@ -12,6 +12,7 @@
 //! [`LookError::NotWritten`], and the caller asks again when its receipt is durable.
 
 mod cancel;
+mod deadline;
 mod idempotency;
 mod look;
 mod lookup;

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use super::deadline::deadline;
 use super::idempotency::{earlier, outcomes};
 use super::{Decided, LookError};
 use crate::clock::Timestamp;
@@ -17,7 +18,7 @@ use crate::message::offset::Offset;
 use crate::message::record::{
     Bound, Encoded, IdempotencyKey, KeyedTimer, Message, Placement, tag_hash,
 };
-use crate::message::{MAX_DELAY_MS, Moment, NewMessage, State, TopicName};
+use crate::message::{Moment, NewMessage, State, TopicName};
 use crate::store::{MakeError, Store, Topic};
 
 /// How topics come to be.
@@ -136,6 +137,14 @@ pub fn put_all(
         return Ok(Decided { answer, receipt: store.log().latest_receipt() });
     }
     loop {
+        if store.topic(topic).is_none()
+            && settings.queues_of_new_topic.is_some()
+            && let Some(refusals) = all_refused(&items, atomic, now)?
+        {
+            let items = refusals.into_iter().map(Err).collect();
+            let answer = PutsAnswer { items, replayed: false };
+            return Ok(Decided { answer, receipt: store.log().latest_receipt() });
+        }
         let named = topic_for(store, settings, topic, now)?;
         let prepare = |item| prepare(&named, item, None, nonces(), now);
         let prepared: Vec<_> = items.into_iter().map(prepare).collect();
@@ -145,6 +154,25 @@ pub fn put_all(
             Appended::TopicGone(again) => items = again,
         }
     }
+}
+
+/// Why nothing of the request can be put, on whatever topic: that makes none. `None` when something can.
+fn all_refused(
+    items: &[Item],
+    atomic: Atomic,
+    now: Timestamp,
+) -> Result<Option<Vec<Refusal>>, PutError> {
+    let mut refusals = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let moment = item.as_ref().ok_or(Refusal::Malformed).map(|new| new.moment);
+        match (moment.and_then(|moment| deadline(moment, now)), atomic) {
+            (Err(refusal), Atomic::Yes) => return Err(PutError::Refused { index, refusal }),
+            (Err(refusal), Atomic::No) => refusals.push(refusal),
+            (Ok(_), Atomic::Yes) => {}
+            (Ok(_), Atomic::No) => return Ok(None),
+        }
+    }
+    Ok(Some(refusals).filter(|refusals| !refusals.is_empty()))
 }
 
 /// The topic to put on, made if topics make themselves.
@@ -158,20 +186,6 @@ pub(super) fn topic_for(
         (Some(topic), _) => Ok(topic),
         (None, Some(queues)) => Ok(store.topic_or_make(name, queues, now)?),
         (None, None) => Err(PutError::NoTopic(name.clone())),
-    }
-}
-
-/// The moment as a deadline; `None` is now.
-pub(super) fn deadline(moment: Moment, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
-    let deadline = match moment {
-        Moment::Now | Moment::After(0) => return Ok(None),
-        Moment::At(deadline) => deadline,
-        Moment::After(delay) => now.checked_add(delay).ok_or(Refusal::TooFarAhead)?,
-    };
-    match deadline.since(now) {
-        0 => Ok(None),
-        ahead if ahead > MAX_DELAY_MS => Err(Refusal::TooFarAhead),
-        _ => Ok(Some(deadline)),
     }
 }
 
@@ -327,30 +341,4 @@ pub(super) fn check_index(store: &Store) -> Result<(), AppendError> {
         return Ok(());
     }
     Err(AppendError::IndexBehind)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
-
-    fn after(millis: u64) -> Option<Timestamp> {
-        NOW.checked_add(millis)
-    }
-
-    #[test]
-    fn a_moment_not_after_now_is_now_and_one_too_far_is_refused() {
-        let at = |millis| deadline(Moment::At(Timestamp::from_millis(millis)), NOW);
-        assert_eq!(deadline(Moment::Now, NOW), Ok(None));
-        assert_eq!(at(0), Ok(None));
-        assert_eq!(at(NOW.as_millis()), Ok(None));
-        assert_eq!(at(NOW.as_millis() + 1), Ok(after(1)));
-        assert_eq!(at(NOW.as_millis() + MAX_DELAY_MS), Ok(after(MAX_DELAY_MS)));
-        assert_eq!(at(NOW.as_millis() + MAX_DELAY_MS + 1), Err(Refusal::TooFarAhead));
-        assert_eq!(at(u64::MAX), Err(Refusal::TooFarAhead));
-        assert_eq!(deadline(Moment::After(0), NOW), Ok(None));
-        assert_eq!(deadline(Moment::After(50), NOW), Ok(after(50)));
-        assert_eq!(deadline(Moment::After(u64::MAX), NOW), Err(Refusal::TooFarAhead));
-    }
 }

@@ -3,8 +3,9 @@
 //! A reschedule settles the cause that gave the message its moment and is the new one, in one record. To
 //! fire now takes no new moment: it is a delivery like the timer's own, decided by the same referee.
 
+use super::deadline::deadline;
 use super::lookup::{Found, Live};
-use super::put::{check_index, deadline};
+use super::put::check_index;
 use super::{ChangeError, Decided, Settled, settle};
 use crate::clock::Timestamp;
 use crate::commitlog::{Outcome, Receipt};

@@ -5,6 +5,7 @@
 
 use timerlog::planted::{self, Fault};
 
+use super::deadline::deadline;
 use super::look::head;
 use super::lookup::{Found, Live};
 use super::put::{
@@ -52,6 +53,8 @@ pub fn put_timer(
     nonce: u64,
     now: Timestamp,
 ) -> Result<Decided<TimerPut>, PutError> {
+    // What is refused on whatever topic makes none.
+    deadline(message.moment, now).map_err(|refusal| PutError::Refused { index: 0, refusal })?;
     let mut item: Item = Some(message);
     loop {
         let named = topic_for(store, settings, topic, now)?;

@@ -113,8 +113,8 @@ pub enum ChangeError {
 #[derive(Clone, Debug)]
 pub struct SearchPage {
     pub messages: Vec<MessageView>,
-    /// The offset below which the next page begins.
-    pub next: Option<u64>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -123,6 +123,8 @@ pub enum SearchError {
     Unavailable(#[from] Unavailable),
     #[error("there is no topic {topic}")]
     TopicNotFound { topic: TopicName },
+    #[error("this is no cursor of this search")]
+    BadCursor,
 }
 
 /// A timer that is durable.

@@ -1,5 +1,7 @@
 //! Messages: put, looked at, moved, fired, cancelled, found by key.
 
+use sha2::{Digest, Sha256};
+
 use super::{
     Accepted, ChangeError, LookupError, MessageView, PutError, Puts, SearchError, SearchPage,
     Service, Unavailable, WithBody, blocking,
@@ -204,34 +206,33 @@ impl Service {
         self.decide(move |service| attempt(service, &found)).await
     }
 
-    /// The cursor of a search that goes on below `offset`.
-    pub fn write_search_cursor(&self, offset: u64) -> String {
-        self.0.engine.store.ids().write_cursor(&search_fields(offset))
-    }
-
-    /// Where the search goes on that has given out `cursor`.
-    pub fn read_search_cursor(&self, cursor: &str) -> Option<u64> {
-        let fields: [u8; 9] = self.0.engine.store.ids().read_cursor(cursor)?;
-        let offset = u64::from_le_bytes(fields[1..].try_into().ok()?);
-        (fields == search_fields(offset)).then_some(offset)
-    }
-
-    /// The messages of `topic` with `key`, newest first, from those put before the one at `below` on.
+    /// The messages of `topic` with `key`, newest first, at most `limit`: from the newest, or from where
+    /// the page ended that gave `cursor`.
     ///
     /// # Errors
     ///
-    /// [`SearchError::TopicNotFound`] when there is no such topic.
+    /// [`SearchError::TopicNotFound`] when there is no such topic, [`SearchError::BadCursor`] when no
+    /// search of it for this key has given the cursor.
     pub async fn search(
         &self,
         topic: &TopicName,
         key: &str,
-        below: Option<u64>,
+        cursor: Option<&str>,
         limit: usize,
     ) -> Result<SearchPage, SearchError> {
         self.check_ready()?;
         let not_found = || SearchError::TopicNotFound { topic: topic.clone() };
         let named = self.0.engine.store.topic(topic).ok_or_else(not_found)?;
-        let (key, below) = (key.to_owned(), below.map(Offset::new));
+        let of = Sought::new(named.id, key);
+        let ids = self.0.engine.store.ids();
+        let below = match cursor {
+            None => None,
+            Some(cursor) => {
+                let fields = ids.read_cursor(cursor).ok_or(SearchError::BadCursor)?;
+                Some(of.place(fields).ok_or(SearchError::BadCursor)?)
+            }
+        };
+        let key = key.to_owned();
         let page = self
             .look(move |service| {
                 producer::search(&service.0.engine.store, &named, &key, below, limit)
@@ -247,15 +248,38 @@ impl Service {
                 Err(LookupError::NotFound | LookupError::Damaged { .. }) => {}
             }
         }
-        Ok(SearchPage { messages, next: page.next.map(Offset::get) })
+        let next = page.next.map(|next| ids.write_cursor(&of.fields(next)));
+        Ok(SearchPage { messages, next })
     }
 }
 
-/// What a cursor is of, and the place.
-fn search_fields(offset: u64) -> [u8; 9] {
-    let mut fields = [b's'; 9];
-    fields[1..].copy_from_slice(&offset.to_le_bytes());
-    fields
+/// What a search is for, as its cursors have it: a cursor of another search would go on in the middle of
+/// this one. Hashed without the store's secret, since clients see it.
+struct Sought([u8; 8]);
+
+impl Sought {
+    const FIELDS: usize = 17;
+
+    fn new(topic_id: u32, key: &str) -> Self {
+        let digest =
+            Sha256::new().chain_update(topic_id.to_le_bytes()).chain_update(key).finalize();
+        let mut of = [0; 8];
+        of.copy_from_slice(&digest[..8]);
+        Self(of)
+    }
+
+    fn fields(&self, below: Offset) -> [u8; Self::FIELDS] {
+        let mut fields = [b's'; Self::FIELDS];
+        fields[1..9].copy_from_slice(&self.0);
+        fields[9..].copy_from_slice(&below.get().to_le_bytes());
+        fields
+    }
+
+    /// Where to go on, if the fields are of this search.
+    fn place(&self, fields: [u8; Self::FIELDS]) -> Option<Offset> {
+        let below = Offset::new(u64::from_le_bytes(fields[9..].try_into().ok()?));
+        (fields == self.fields(below)).then_some(below)
+    }
 }
 
 fn done(changed: Changed<Timestamp>) -> Result<Timestamp, ChangeError> {

@@ -149,8 +149,10 @@ impl Store {
         self.incarnation
     }
 
+    /// The topic of this name. That of the timers is nobody's to ask for.
     pub fn topic(&self, name: &TopicName) -> Option<Arc<Topic>> {
-        self.fold.topics.by_name(name.as_str())
+        let named = self.fold.topics.by_name(name.as_str());
+        named.filter(|topic| topic.id != TIMER_TOPIC_ID)
     }
 
     /// By a name that need not be one.

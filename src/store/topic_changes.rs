@@ -95,7 +95,8 @@ impl Store {
     }
 
     /// Deletes topic `name`: from the record of it on nothing of the topic is delivered. Without force
-    /// only when nothing waits in it, and `unacked` finds nothing that a group has still to acknowledge.
+    /// only when nothing waits in it, and `unacked` finds nothing that a group has still to acknowledge;
+    /// both when everything that was appended for the topic is counted.
     ///
     /// # Errors
     ///
@@ -110,19 +111,20 @@ impl Store {
         let _making = self.making.lock();
         let topic = self.topic(name).ok_or_else(|| DeleteError::NotFound(name.clone()))?;
         let record = TopicDeleted { topic_id: topic.id, at: now }.encode();
-        let unacked = match force {
-            Force::Yes => 0,
-            Force::No => unacked(&topic),
-        };
-        let mut turn = self.log.turn(record.len())?;
+        let counted_to = topic.last_append();
         if force == Force::No {
-            if topic.last_append() >= self.dispatched() {
+            if counted_to >= self.dispatched() {
                 return Err(DeleteError::NotCounted);
             }
-            let pending = topic.pending();
+            // Counted before the turn: whoever acknowledges holds the leases while it waits for one.
+            let (pending, unacked) = (topic.pending(), unacked(&topic));
             if pending > 0 || unacked > 0 {
                 return Err(DeleteError::NotEmpty { pending, unacked });
             }
+        }
+        let mut turn = self.log.turn(record.len())?;
+        if force == Force::No && topic.last_append() != counted_to {
+            return Err(DeleteError::NotCounted);
         }
         turn.append(record);
         self.fold.topics.mark_deleted(&topic);

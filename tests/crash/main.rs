@@ -19,6 +19,8 @@
 mod audit;
 mod ledger;
 mod load;
+mod rebuilt;
+mod retry;
 mod run;
 mod scratch;
 mod server;

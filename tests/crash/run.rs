@@ -137,6 +137,13 @@ impl Run {
         }
     }
 
+    /// Waits for a random while, in milliseconds.
+    pub(crate) async fn pass(&mut self, range: Range<u64>) {
+        let moment = self.moment(range);
+        // Nothing ends it but its end.
+        let _ = tokio::time::timeout(moment, std::future::pending::<()>()).await;
+    }
+
     fn moment(&mut self, range: Range<u64>) -> Duration {
         Duration::from_millis(range.start + self.random.below(range.end - range.start))
     }

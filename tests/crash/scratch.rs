@@ -23,6 +23,10 @@ impl Scratch {
         Self { directory: Some(directory), path, seed }
     }
 
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.path.join("data")
     }

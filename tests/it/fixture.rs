@@ -10,14 +10,16 @@ use horolog::client::{Answer, Client};
 use horolog::clock::SystemClock;
 use horolog::config::{Config, Given};
 use http_body_util::Full;
-use serde_json::Value;
+use serde_json::{Value, json as value};
 use tempfile::TempDir;
 use timerlog::disk::OsDirectory;
 
 /// A server on a free port of this machine and a directory that goes with it.
 pub(crate) struct TestServer {
     app: App,
-    _data: TempDir,
+    given: Given,
+    data: TempDir,
+    random: [u8; 32],
 }
 
 impl TestServer {
@@ -37,7 +39,11 @@ impl TestServer {
 
     async fn start_in(given: Given, random: [u8; 32]) -> Self {
         let data = tempfile::tempdir().expect("the test may write temporary files");
-        let directory = OsDirectory::open(data.path()).expect("a new directory can be opened");
+        Self::start_on(data, given, random).await
+    }
+
+    async fn start_on(data: TempDir, given: Given, random: [u8; 32]) -> Self {
+        let directory = OsDirectory::open(data.path()).expect("the directory can be opened");
         let given = Given {
             listen: Some("127.0.0.1:0".to_owned()),
             segment_size: Some("16MiB".to_owned()),
@@ -46,8 +52,15 @@ impl TestServer {
         let config = Config::new(&given).expect("the test's settings are good");
         let world =
             World { directory: Arc::new(directory), clock: Arc::new(SystemClock::new()), random };
-        let app = App::start(&config, world).await.expect("a new data directory is good");
-        Self { app, _data: data }
+        let app = App::start(&config, world).await.expect("the data directory is good");
+        Self { app, given, data, random }
+    }
+
+    /// Stops in order and starts again on the same directory; at another address.
+    pub(crate) async fn restart(self) -> Self {
+        let Self { app, given, data, random } = self;
+        app.stop().await;
+        Self::start_on(data, given, random).await
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -69,6 +82,41 @@ impl TestServer {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         value.unwrap_or_default().to_owned()
     }
+}
+
+/// The messages of `topic` that `group` gets from one receive, which waits for the first of them.
+pub(crate) async fn receive(server: &TestServer, group: &str, topic: &str) -> Vec<Value> {
+    let request = value!({"topic": topic, "max": 256, "wait": "20s"}).to_string();
+    let path = format!("/v1/groups/{group}/receive");
+    let answer = post(&mut server.client(), &path, request).await;
+    assert_eq!(answer.status, 200, "{}", json(&answer));
+    json(&answer)["messages"].as_array().expect("a list").clone()
+}
+
+/// Everything of `topic` up to the message whose text is "fence", which has to arrive: what is not in it
+/// by then, and was due before, will not come.
+pub(crate) async fn receive_up_to_fence(
+    server: &TestServer,
+    group: &str,
+    topic: &str,
+) -> Vec<Value> {
+    let mut received = Vec::new();
+    loop {
+        let messages = receive(server, group, topic).await;
+        assert!(!messages.is_empty(), "the fence does not come; so far {received:?}");
+        let over = messages.iter().any(|message| message["bodyText"] == "fence");
+        received.extend(messages.into_iter().filter(|message| message["bodyText"] != "fence"));
+        if over {
+            return received;
+        }
+    }
+}
+
+/// The id in an answer that must be one of success.
+pub(crate) fn id(answer: &Answer) -> String {
+    let value = json(answer);
+    assert!(answer.status.is_success(), "{} {value}", answer.status);
+    value["messageId"].as_str().expect("an id is text").to_owned()
 }
 
 /// Sends a request with these headers, at most one body, and reads the answer.
@@ -94,6 +142,20 @@ pub(crate) async fn get(client: &mut Client, path: &str) -> Answer {
 /// Sends `body` as JSON, though it need not be any.
 pub(crate) async fn post(client: &mut Client, path: &str, body: impl Into<Bytes>) -> Answer {
     send(client, Method::POST, path, &[("content-type", "application/json")], body).await
+}
+
+/// Sends `body` as JSON with any method.
+pub(crate) async fn send_json(
+    client: &mut Client,
+    method: Method,
+    path: &str,
+    body: impl Into<Bytes>,
+) -> Answer {
+    send(client, method, path, &[("content-type", "application/json")], body).await
+}
+
+pub(crate) async fn delete(client: &mut Client, path: &str) -> Answer {
+    send(client, Method::DELETE, path, &[], "").await
 }
 
 pub(crate) fn json(answer: &Answer) -> Value {

@@ -7,28 +7,28 @@ use horolog::client::Client;
 
 use crate::fixture::get;
 
-fn horolog(arguments: &[&str]) -> Command {
+pub(crate) fn horolog(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_horolog"));
     command.args(arguments).stdin(Stdio::null());
     command
 }
 
-fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     command.output().expect("the binary was built with this test")
 }
 
-fn message(output: &Output) -> String {
+pub(crate) fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A server that has said where it listens.
-struct Running {
+pub(crate) struct Running {
     child: Child,
-    address: std::net::SocketAddr,
+    pub(crate) address: std::net::SocketAddr,
     output: BufReader<std::process::ChildStdout>,
 }
 
-fn start(data: &std::path::Path) -> Running {
+pub(crate) fn start(data: &std::path::Path) -> Running {
     let data = data.to_str().expect("temporary paths are UTF-8");
     let mut child = horolog(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data])
         .args(["--segment-size", "16MiB"])
@@ -42,6 +42,11 @@ fn start(data: &std::path::Path) -> Running {
     let address = line.split("http://").nth(1).and_then(|rest| rest.split(',').next());
     let address = address.and_then(|address| address.parse().ok());
     Running { child, address: address.expect("the line names the address"), output }
+}
+
+pub(crate) fn stop(mut running: Running) {
+    terminate(&running);
+    running.child.wait().expect("it was started here");
 }
 
 fn terminate(running: &Running) {

@@ -34,6 +34,19 @@ async fn a_body_that_is_announced_too_large_is_refused_before_any_of_it_is_sent(
 }
 
 #[tokio::test]
+async fn a_batch_that_is_announced_too_large_is_told_so_as_a_batch() {
+    let server = TestServer::start().await;
+    for media_type in ["application/json", "application/x-ndjson"] {
+        let head = head(&format!("Content-Type: {media_type}\r\nContent-Length: {}", 1 << 30));
+        let head = head.replacen("/messages ", "/messages/batch ", 1);
+        let answer = talk(&server, head.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(answer.contains("\"BATCH_TOO_LARGE\""), "{answer}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_say_its_length_is_refused_as_soon_as_it_is_too_large() {
     let server = TestServer::start().await;
     let head = head("Content-Type: image/png\r\nTransfer-Encoding: chunked");
