@@ -338,8 +338,9 @@ async fn a_group_receives_by_its_tags() {
         let put = run(&server, &["put", "orders", body, "--tag", tag]).await;
         assert!(put.outcome.is_ok(), "{put:?}");
     }
-    let by = |tag| ["receive", "--group", "g", "--topic", "orders", "--max", "8", "--tag", tag];
-    let received = run(&server, &[&by("unpaid")[..], &["--output", "json"]].concat()).await.json();
+    let receive = ["receive", "--group", "g", "--topic", "orders", "--max", "8", "--wait", "20s"];
+    let by = |tag| [&receive[..], &["--tag", tag]].concat();
+    let received = run(&server, &[by("unpaid"), vec!["--output", "json"]].concat()).await.json();
     let messages = received["messages"].as_array().expect("messages");
     assert_eq!(messages.len(), 1, "{received}");
     assert_eq!(messages[0]["bodyText"], "unpaid");
