@@ -10,6 +10,7 @@ mod empty;
 mod fire;
 mod machine;
 mod memory;
+mod pending;
 mod process;
 mod put;
 mod rate;
@@ -25,7 +26,7 @@ use table::Figure;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 4] = ["put", "fire", "rate", "memory"];
+const NAMES: [&str; 5] = ["put", "fire", "rate", "memory", "pending"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,7 +57,8 @@ async fn run(arguments: &[String]) -> Result<(), AnyError> {
             "put" => put::take().await?,
             "fire" => fire::take().await?,
             "rate" => rate::take().await?,
-            _ => memory::take().await?,
+            "memory" => memory::take().await?,
+            _ => pending::take().await?,
         };
         table::print(name, &figures);
     }
