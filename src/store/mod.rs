@@ -11,8 +11,9 @@
 //! - Who appends a record that the index has entries for inserts them in the same turn.
 //! - The log is the truth; everything else below the data directory but `id.key` can be deleted while
 //!   the server is down, and is then built again.
-//! - Order of locks: a stripe, appender, then settled pages or the index; dispatcher alone. A checkpoint takes the dispatcher's
-//!   lock to copy, never to write.
+//! - Order of locks: a stripe, the making of topics and groups, the consumers' leases, appender, then
+//!   settled pages or the index; dispatcher alone. A checkpoint takes the dispatcher's lock to copy, never
+//!   to write.
 //! - A checkpoint says nothing that the disk does not hold: see [`checkpoint`].
 
 mod arrivals;
