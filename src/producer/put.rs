@@ -18,7 +18,7 @@ use crate::message::record::{
     Bound, Encoded, IdempotencyKey, KeyedTimer, Message, Placement, tag_hash,
 };
 use crate::message::{MAX_DELAY_MS, Moment, NewMessage, State, TopicName};
-use crate::store::{MakeError, Store, Topic};
+use crate::store::{Level, Levels, MakeError, Store, Topic};
 
 /// How topics come to be.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,7 @@ pub fn put_all(
     }
     loop {
         let named = topic_for(store, settings, topic, now)?;
-        let prepare = |item| prepare(&named, item, None, nonces(), now);
+        let prepare = |item| prepare(store, &named, item, None, nonces(), now);
         let prepared: Vec<_> = items.into_iter().map(prepare).collect();
         match append_all(store, &named, prepared, atomic, bound, now)? {
             Appended::Done(decided) => return Ok(decided),
@@ -162,17 +162,39 @@ pub(super) fn topic_for(
 }
 
 /// The moment as a deadline; `None` is now.
-pub(super) fn deadline(moment: Moment, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+pub(super) fn deadline(
+    moment: Moment,
+    levels: &Levels,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Refusal> {
+    let after = |delay| now.checked_add(delay).ok_or(Refusal::TooFarAhead);
     let deadline = match moment {
         Moment::Now | Moment::After(0) => return Ok(None),
         Moment::At(deadline) => deadline,
-        Moment::After(delay) => now.checked_add(delay).ok_or(Refusal::TooFarAhead)?,
+        Moment::After(delay) => after(delay)?,
+        Moment::Level(level) => match levels.of(level) {
+            Some(level) => after(level.delay_ms)?,
+            None => return Ok(None),
+        },
     };
     match deadline.since(now) {
         0 => Ok(None),
         ahead if ahead > MAX_DELAY_MS => Err(Refusal::TooFarAhead),
         _ => Ok(Some(deadline)),
     }
+}
+
+/// Where a message put with `moment` belongs. The place in a queue is given inside the turn.
+fn placement(moment: Moment, levels: &Levels, now: Timestamp) -> Result<Placement, Refusal> {
+    let level = match moment {
+        Moment::Level(level) => levels.of(level),
+        Moment::Now | Moment::At(_) | Moment::After(_) => None,
+    };
+    Ok(match (deadline(moment, levels, now)?, level) {
+        (None, _) => Placement::Ready { queue_offset: 0 },
+        (Some(deadline), None) => Placement::Timed { deadline },
+        (Some(deadline), Some(Level { queue, .. })) => Placement::Level { deadline, queue },
+    })
 }
 
 /// A message, ready for a turn.
@@ -192,6 +214,7 @@ pub(super) struct Refused {
 
 /// Gives the item its deadline and queue, and encodes it; all but its place.
 pub(super) fn prepare(
+    store: &Store,
     topic: &Topic,
     item: Item,
     timer: Option<KeyedTimer>,
@@ -204,8 +227,8 @@ pub(super) fn prepare(
     if !topic.settings.of.takes(new.moment != Moment::Now, attributes.message_group.is_some()) {
         return refused(Refusal::TypeMismatch, Some(new));
     }
-    let deadline = match deadline(new.moment, now) {
-        Ok(deadline) => deadline,
+    let placement = match placement(new.moment, store.levels(), now) {
+        Ok(placement) => placement,
         Err(refusal) => return refused(refusal, Some(new)),
     };
     let queue = match &attributes.message_group {
@@ -215,11 +238,7 @@ pub(super) fn prepare(
     let message = Message {
         nonce,
         born_at: now,
-        placement: match deadline {
-            Some(deadline) => Placement::Timed { deadline },
-            // The place in the queue is given inside the turn.
-            None => Placement::Ready { queue_offset: 0 },
-        },
+        placement,
         topic_id: topic.id,
         queue,
         tag_hash: tag_hash(attributes.tag.as_deref()),
@@ -244,7 +263,9 @@ impl Prepared {
     pub(super) fn append(self, store: &Store, topic: &Topic, turn: &mut Turn<'_>) -> PutAnswer {
         let Self { message, mut encoded, .. } = self;
         let (state, deliver_at) = match message.placement {
-            Placement::Timed { deadline } => (State::Scheduled, deadline),
+            Placement::Timed { deadline } | Placement::Level { deadline, .. } => {
+                (State::Scheduled, deadline)
+            }
             Placement::Ready { .. } => {
                 let queue = topic.queue(message.queue);
                 let queue = queue.expect("the queue was chosen among the topic's own");
@@ -341,16 +362,17 @@ mod tests {
 
     #[test]
     fn a_moment_not_after_now_is_now_and_one_too_far_is_refused() {
-        let at = |millis| deadline(Moment::At(Timestamp::from_millis(millis)), NOW);
-        assert_eq!(deadline(Moment::Now, NOW), Ok(None));
+        let deadline = |moment| deadline(moment, &Levels::default(), NOW);
+        let at = |millis| deadline(Moment::At(Timestamp::from_millis(millis)));
+        assert_eq!(deadline(Moment::Now), Ok(None));
         assert_eq!(at(0), Ok(None));
         assert_eq!(at(NOW.as_millis()), Ok(None));
         assert_eq!(at(NOW.as_millis() + 1), Ok(after(1)));
         assert_eq!(at(NOW.as_millis() + MAX_DELAY_MS), Ok(after(MAX_DELAY_MS)));
         assert_eq!(at(NOW.as_millis() + MAX_DELAY_MS + 1), Err(Refusal::TooFarAhead));
         assert_eq!(at(u64::MAX), Err(Refusal::TooFarAhead));
-        assert_eq!(deadline(Moment::After(0), NOW), Ok(None));
-        assert_eq!(deadline(Moment::After(50), NOW), Ok(after(50)));
-        assert_eq!(deadline(Moment::After(u64::MAX), NOW), Err(Refusal::TooFarAhead));
+        assert_eq!(deadline(Moment::After(0)), Ok(None));
+        assert_eq!(deadline(Moment::After(50)), Ok(after(50)));
+        assert_eq!(deadline(Moment::After(u64::MAX)), Err(Refusal::TooFarAhead));
     }
 }

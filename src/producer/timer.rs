@@ -68,10 +68,10 @@ pub fn put_timer(
         let replaces = before.map(|(found, live)| Replaced {
             cause: live.cause,
             deadline: live.deadline,
-            tag: found.timer_tag().0,
+            tag: found.timer_tag(&live).0,
         });
         let timer = KeyedTimer { key: key.to_owned(), replaces };
-        let prepared = prepare(&named, item, Some(timer), nonce, now)
+        let prepared = prepare(store, &named, item, Some(timer), nonce, now)
             .map_err(|refused| PutError::Refused { index: 0, refusal: refused.refusal })?;
         match append(store, &named, prepared, replaces)? {
             Ok(decided) => {
