@@ -3,6 +3,7 @@
 mod fixture;
 mod group_settings;
 mod groups;
+mod levels;
 mod long_poll;
 mod messages;
 mod offsets;
