@@ -160,6 +160,7 @@ fn service_config(config: &Config) -> ServiceConfig {
         topics: config.topics,
         queues_per_topic: config.queues_per_topic,
         checkpoint_interval_ms: config.checkpoint_interval_ms,
+        levels: config.delay_levels.clone(),
     }
 }
 

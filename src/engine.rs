@@ -12,12 +12,14 @@ use timerlog::disk::Directory;
 use crate::clock::{Clock, Now};
 use crate::commitlog::Damage;
 use crate::consumer::{Consumers, ExpiryStage};
+use crate::delay;
 use crate::index::IndexStage;
+use crate::message::LevelTable;
 use crate::stage::{Stage, Stages};
 use crate::store::checkpoint::{CheckpointStage, Checkpointed, Participant};
 use crate::store::dispatch::DispatchStage;
 use crate::store::flush::{FlushObserver, FlushStage};
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, MakeError, Store, StoreError};
 use crate::timer;
 
 /// How the engine works.
@@ -25,6 +27,8 @@ use crate::timer;
 pub struct Settings {
     pub store: store::Settings,
     pub timer: timer::Settings,
+    /// What the delay levels delay by.
+    pub levels: LevelTable,
     pub checkpoint_interval: Duration,
     /// Random, and another at each start: message ids hold numbers drawn from it.
     pub seed: u64,
@@ -37,6 +41,8 @@ pub enum OpenError {
     Store(#[from] store::OpenError),
     #[error(transparent)]
     Timer(#[from] timer::OpenError),
+    #[error("the delay levels need a new queue: {0}")]
+    Levels(#[from] MakeError),
     #[error(transparent)]
     Disk(#[from] timerlog::disk::DiskError),
 }
@@ -50,6 +56,15 @@ pub struct Opened {
     pub damage: Vec<Damage>,
     /// Why derived files were built again, if they were.
     pub rebuilt: Option<String>,
+}
+
+/// What a level releases has fired.
+struct Releases(Arc<dyn timer::Observer>);
+
+impl delay::Observer for Releases {
+    fn released(&self, count: u64, late_ms: u64) {
+        self.0.fired(count, late_ms);
+    }
 }
 
 /// Store, timer and consumers of one data directory.
@@ -84,7 +99,11 @@ impl Engine {
         let directory = root.subdirectory("timerlog")?;
         root.sync()?;
         let checkpoint = opened.timer.as_deref();
+        let releases = Box::new(Releases(Arc::clone(&timers)));
         let timer = timer::open(&store, &directory, settings.timer, checkpoint, timers, now)?;
+        let timer::Settings { clock_jump_ms, clock_hold_ms, .. } = settings.timer;
+        let delay = delay::Settings { clock_jump_ms, clock_hold_ms };
+        let levels = delay::open(&store, &settings.levels, delay, releases, now.wall)?;
         let consumers = Arc::new(Consumers::new(Arc::clone(&store)));
 
         let mut stages: Vec<Box<dyn Stage>> = vec![
@@ -92,6 +111,7 @@ impl Engine {
             Box::new(DispatchStage::new(Arc::clone(&store))),
         ];
         stages.extend(timer.stages.0);
+        stages.push(levels);
         stages.push(Box::new(IndexStage::new(Arc::clone(store.index()))));
         stages.push(Box::new(ExpiryStage::new(Arc::clone(&consumers))));
         stages.push(Box::new(CheckpointStage::new(

@@ -2,12 +2,13 @@
 //! readable on its topic.
 //!
 //! ```text
-//!   api ─> service ─> producer ─> store (CommitLog, dispatch) ─> timer ─> store ─> consumer ─> service ─> api
+//!   api ─> service ─> producer ─> store (CommitLog, dispatch) ─> timer, delay ─> store ─> consumer ─> service ─> api
 //! ```
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
-//! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`consumer`] · [`producer`] ·
-//! [`engine`] · [`service`] · [`api`] · [`app`]. Beside them, speaking HTTP only: [`client`] · [`cli`].
+//! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`delay`], [`consumer`] ·
+//! [`producer`] · [`engine`] · [`service`] · [`api`] · [`app`]. Beside them, speaking HTTP only: [`client`] ·
+//! [`cli`].
 //!
 //! Decisions that are easy to miss, each argued in its room:
 //!
@@ -29,6 +30,8 @@
 //!   operation says so and is made again when it is there.
 //! - **A topic goes in two steps** ([`store`]): in the turn of its deletion it loses its name and no turn
 //!   does anything for it any more; with dispatch it goes altogether, and what waited counts as dropped.
+//! - **A delay level is a queue, not a slot** ([`delay`]): its head decides. Levels and their queues are told
+//!   apart, so the table of levels can be changed while messages wait ([`store::Levels`]).
 //! - **A lease that ran out is handed out again only when its record is durable**, so that attempts never go
 //!   back over a restart ([`consumer`]).
 //! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start
@@ -39,10 +42,12 @@ pub mod app;
 pub mod cli;
 pub mod client;
 pub mod clock;
+mod clock_watch;
 pub mod commitlog;
 pub mod config;
 pub mod consumequeue;
 pub mod consumer;
+pub mod delay;
 pub mod demo;
 pub mod engine;
 pub mod index;

@@ -69,17 +69,13 @@ pub(super) enum MomentError {
     Delay(TimeError),
     #[error("delayLevel: a level is a whole number, and not negative")]
     Level,
-    #[error("delayLevel: this version does not have delay levels yet; use delay")]
-    NoLevels,
 }
 
 impl From<MomentError> for Problem {
     fn from(error: MomentError) -> Self {
         let (code, pointer) = match error {
             MomentError::Several => (Code::InvalidRequest, None),
-            MomentError::Level | MomentError::NoLevels => {
-                (Code::InvalidRequest, Some("/delayLevel"))
-            }
+            MomentError::Level => (Code::InvalidRequest, Some("/delayLevel")),
             MomentError::DeliverAt(reason) => (code_of(reason), Some("/deliverAt")),
             MomentError::Delay(reason) => (code_of(reason), Some("/delay")),
         };
@@ -115,18 +111,19 @@ pub(super) fn moment(asked: &Asked<'_>) -> Result<Moment, MomentError> {
         (None, None, None) => Ok(Moment::Now),
         (Some(at), None, None) => time(at).map(Moment::At).map_err(MomentError::DeliverAt),
         (None, Some(delay), None) => duration(delay).map(Moment::After).map_err(MomentError::Delay),
-        (None, None, Some(_)) => Err(MomentError::NoLevels),
+        (None, None, Some(level)) => Ok(Moment::Level(level)),
         _ => Err(MomentError::Several),
     }
 }
 
+/// Text is no level, whatever it says. There is no level too high: it will be the table's last.
 fn level(token: &Token<'_>) -> Result<u32, MomentError> {
-    let text = match token {
-        Token::Number(text) => text,
-        Token::Text(text) => text.as_ref(),
-        Token::Other => return Err(MomentError::Level),
-    };
-    text.parse().map_err(|_| MomentError::Level)
+    match token {
+        Token::Number(text) if is_number(text) && !text.starts_with('-') => {
+            Ok(text.parse().unwrap_or(u32::MAX))
+        }
+        Token::Number(_) | Token::Text(_) | Token::Other => Err(MomentError::Level),
+    }
 }
 
 /// RFC 3339 with any offset, or whole milliseconds since 1970. Finer than a millisecond is rounded
@@ -254,7 +251,28 @@ mod tests {
         assert_eq!(moment(&asked(one(), one(), None)), Err(MomentError::Several));
         assert_eq!(moment(&asked(one(), None, one())), Err(MomentError::Several));
         assert_eq!(moment(&asked(None, one(), one())), Err(MomentError::Several));
-        assert_eq!(moment(&asked(None, None, one())), Err(MomentError::NoLevels));
+        assert_eq!(moment(&asked(None, None, one())), Ok(Moment::Level(1)));
         assert_eq!(moment(&asked(None, None, Some(Token::Other))), Err(MomentError::Level));
+    }
+
+    #[test]
+    fn a_level_is_a_whole_number_and_none_is_too_high() {
+        let level = |json| {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            moment(&Asked { delay_level: Some(raw.into()), ..Asked::default() })
+        };
+        for (json, expected) in [
+            ("0", Moment::Now),
+            ("1", Moment::Level(1)),
+            ("18", Moment::Level(18)),
+            ("999", Moment::Level(999)),
+            ("4294967296", Moment::Level(u32::MAX)),
+            ("99999999999999999999", Moment::Level(u32::MAX)),
+        ] {
+            assert_eq!(level(json), Ok(expected), "{json}");
+        }
+        for json in ["-1", "-0", "1.5", "1.0", "1e1", "\"3\"", "\"\"", "null", "true", "[3]"] {
+            assert_eq!(level(json), Err(MomentError::Level), "{json}");
+        }
     }
 }

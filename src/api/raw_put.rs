@@ -40,7 +40,8 @@ pub(super) fn read(headers: &HeaderMap) -> Result<(Moment, Attributes), Problem>
         match field {
             "deliver-at" => asked.deliver_at = Some(token(headers, name, value)?),
             "delay" => asked.delay = Some(token(headers, name, value)?),
-            "delay-level" => asked.delay_level = Some(token(headers, name, value)?),
+            // In a header a number has no quotes to tell it from text.
+            "delay-level" => asked.delay_level = Some(Token::Number(once(headers, name, value)?)),
             "key" => attributes.keys.push(text(name, value)?.to_owned()),
             "tag" => {
                 let tag = once(headers, name, value)?;

@@ -80,6 +80,11 @@ pub struct Given {
     #[serde(deserialize_with = "scalar")]
     pub queues_per_topic: Option<String>,
 
+    /// What the delay levels delay by, from level 1 on [default: 1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h]
+    #[arg(long, env = "HOROLOG_DELAY_LEVELS", value_name = "TIMES")]
+    #[serde(deserialize_with = "scalar")]
+    pub delay_levels: Option<String>,
+
     /// Threads that serve HTTP; storage has its own [default: 2]
     #[arg(long, env = "HOROLOG_HTTP_THREADS", value_name = "COUNT")]
     #[serde(deserialize_with = "scalar")]
@@ -124,6 +129,7 @@ impl Given {
             max_request_memory: self.max_request_memory.or(file.max_request_memory),
             auto_create_topics: self.auto_create_topics.or(file.auto_create_topics),
             queues_per_topic: self.queues_per_topic.or(file.queues_per_topic),
+            delay_levels: self.delay_levels.or(file.delay_levels),
             http_threads: self.http_threads.or(file.http_threads),
             log_format: self.log_format.or(file.log_format),
             log_level: self.log_level.or(file.log_level),

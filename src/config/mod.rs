@@ -14,7 +14,9 @@ use std::path::PathBuf;
 pub use error::{ConfigError, SettingError};
 pub use given::Given;
 
-use rule::{Rule, between, one_of, size_between, time_between};
+use rule::{Rule, between, levels, one_of, size_between, time_between};
+
+use crate::message::LevelTable;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -74,6 +76,7 @@ pub struct Config {
     pub max_request_memory: usize,
     pub topics: TopicCreation,
     pub queues_per_topic: u16,
+    pub delay_levels: LevelTable,
     pub http_threads: usize,
     pub log_format: LogFormat,
     pub log_level: tracing::Level,
@@ -122,6 +125,7 @@ impl Config {
                 Switch::Off => TopicCreation::Explicit,
             },
             queues_per_topic: QUEUES_PER_TOPIC.read(given.queues_per_topic.as_deref())?,
+            delay_levels: DELAY_LEVELS.read(given.delay_levels.as_deref())?,
             http_threads: HTTP_THREADS.read(given.http_threads.as_deref())?,
             log_format: LOG_FORMAT.read(given.log_format.as_deref())?,
             log_level: LOG_LEVEL.read(given.log_level.as_deref())?,
@@ -224,6 +228,12 @@ const QUEUES_PER_TOPIC: Rule<u16> = Rule {
     default: "4",
     allowed: "a number from 1 to 256",
     parse: |text| between(text, 1, 256),
+};
+const DELAY_LEVELS: Rule<LevelTable> = Rule {
+    key: "delay_levels",
+    default: "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    allowed: "1 to 32 durations with spaces between them, each from 1ms to 36525d",
+    parse: levels,
 };
 const HTTP_THREADS: Rule<usize> = Rule {
     key: "http_threads",

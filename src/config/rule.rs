@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use super::error::SettingError;
+use crate::message::LevelTable;
 use crate::units::{duration_ms, size_bytes};
 
 pub(super) struct Rule<T> {
@@ -44,4 +45,10 @@ pub(super) fn size_between(text: &str, least: u64, most: u64) -> Option<u64> {
 
 pub(super) fn time_between(text: &str, least_ms: u64, most_ms: u64) -> Option<u64> {
     duration_ms(text).ok().filter(|time| (least_ms..=most_ms).contains(time))
+}
+
+/// Durations with white space between them.
+pub(super) fn levels(text: &str) -> Option<LevelTable> {
+    let delays = text.split_whitespace().map(|delay| duration_ms(delay).ok());
+    LevelTable::new(delays.collect::<Option<_>>()?)
 }

@@ -26,6 +26,7 @@ fn without_any_setting_the_server_is_local_and_durable() {
     assert_eq!(config.checkpoint_interval_ms, 30_000);
     assert_eq!(config.topics, TopicCreation::Automatic);
     assert_eq!(config.queues_per_topic, 4);
+    assert_eq!(config.delay_levels, LevelTable::default());
 }
 
 #[test]
@@ -58,6 +59,11 @@ fn a_setting_that_cannot_be_used_is_refused_by_all_its_names() {
         ("--auto-create-topics yes", ["auto_create_topics", "true or false", "\"yes\""]),
         ("--queues-per-topic 257", ["queues_per_topic", "1 to 256", "\"257\""]),
         ("--checkpoint-interval 1ms", ["checkpoint_interval", "1s to 1h", "\"1ms\""]),
+        ("--delay-levels=", ["delay_levels", "HOROLOG_DELAY_LEVELS", "1 to 32 durations"]),
+        ("--delay-levels 1s,5s", ["--delay-levels", "\"1s,5s\"", "spaces"]),
+        ("--delay-levels 0s", ["--delay-levels", "\"0s\"", "from 1ms"]),
+        ("--delay-levels=-1s", ["--delay-levels", "\"-1s\"", "from 1ms"]),
+        ("--delay-levels 36526d", ["--delay-levels", "\"36526d\"", "to 36525d"]),
         ("--http-threads 0", ["http_threads", "1 to 256", "\"0\""]),
         ("--log-format xml", ["log_format", "text or json", "\"xml\""]),
         ("--log-level loud", ["log_level", "HOROLOG_LOG_LEVEL", "\"loud\""]),
@@ -69,6 +75,24 @@ fn a_setting_that_cannot_be_used_is_refused_by_all_its_names() {
             assert!(message.contains(name), "{line}: {message}");
         }
     }
+}
+
+#[test]
+fn delay_levels_are_1_to_32_durations_in_any_order() {
+    let table = |text: &str| {
+        let given = Given { delay_levels: Some(text.to_owned()), ..Given::default() };
+        Config::new(&given).map(|config| config.delay_levels.delays_ms().to_vec())
+    };
+    assert_eq!(table("1s"), Ok(vec![1000]));
+    assert_eq!(table("  2h\t250ms PT30M 5000 "), Ok(vec![7_200_000, 250, 1_800_000, 5000]));
+    assert_eq!(table(&"1s ".repeat(32)), Ok(vec![1000; 32]));
+    for bad in ["", "1s 5", "1s 5x", "soon", "1s -5s", "1s 0ms", "1.5", &"1s ".repeat(33)] {
+        // A bare number is milliseconds.
+        assert_eq!(table(bad).is_ok(), bad == "1s 5", "{bad:?}");
+    }
+    let file = Given::from_toml("delay_levels = '3s 7s'").unwrap();
+    let config = Config::new(&flags("").or(file)).unwrap();
+    assert_eq!(config.delay_levels.delays_ms(), [3000, 7000]);
 }
 
 #[test]

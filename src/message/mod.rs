@@ -2,6 +2,7 @@
 
 mod group_settings;
 pub mod id;
+mod level_table;
 mod name;
 pub mod offset;
 pub mod record;
@@ -10,6 +11,7 @@ pub mod timer_tag;
 mod topic;
 
 pub use group_settings::{GroupSettings, StartFrom};
+pub use level_table::{LevelTable, MAX_LEVELS};
 pub use name::{GroupName, MAX_NAME_LENGTH, NameError, TopicName};
 pub use tag_filter::TagFilter;
 pub use topic::{TopicSettings, TopicType};
@@ -27,6 +29,8 @@ pub enum Moment {
     At(Timestamp),
     /// So many milliseconds after it was accepted.
     After(u64),
+    /// By a delay level, from 1; above the table it is the table's last.
+    Level(u32),
 }
 
 /// The farthest a deadline may lie ahead: 100 years of 365.25 days, in milliseconds.

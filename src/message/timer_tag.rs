@@ -13,6 +13,9 @@
 pub enum TimedKind {
     /// A message that becomes readable.
     Message = 1,
+    /// A message that waits in the queue of a delay level. It has no entry in the wheel: the tag stands in
+    /// the records that settle it, and says that there is nothing to take out of a slot.
+    Level = 4,
 }
 
 /// Topic ids have 28 bits here, so there are no more than that.
@@ -23,16 +26,39 @@ pub struct TimerTag(pub u64);
 
 impl TimerTag {
     pub fn message(topic_id: u32, queue: u16, tag_hash: u16) -> Self {
+        Self::new(TimedKind::Message, topic_id, queue, tag_hash)
+    }
+
+    /// Of a message that waits in a delay level, to be delivered to `queue` of the topic.
+    pub fn level(topic_id: u32, queue: u16, tag_hash: u16) -> Self {
+        Self::new(TimedKind::Level, topic_id, queue, tag_hash)
+    }
+
+    fn new(kind: TimedKind, topic_id: u32, queue: u16, tag_hash: u16) -> Self {
         debug_assert!(topic_id <= MAX_TOPIC_ID);
-        let kind = TimedKind::Message as u64;
         let low = u64::from(queue) << 16 | u64::from(tag_hash);
-        Self(kind << 60 | u64::from(topic_id) << 32 | low)
+        Self((kind as u64) << 60 | u64::from(topic_id) << 32 | low)
+    }
+
+    /// Whether what has the tag has, or had, an entry in the wheel.
+    pub fn is_in_the_wheel(self) -> bool {
+        self.kind() != Some(TimedKind::Level)
+    }
+
+    /// The tag of the entry by which the same message waits in the wheel.
+    #[must_use]
+    pub fn in_the_wheel(self) -> Self {
+        match self.kind() {
+            Some(TimedKind::Level) => Self::message(self.topic_id(), self.queue(), self.tag_hash()),
+            Some(TimedKind::Message) | None => self,
+        }
     }
 
     /// `None` for a kind that this version does not know.
     pub fn kind(self) -> Option<TimedKind> {
         match self.0 >> 60 {
             1 => Some(TimedKind::Message),
+            4 => Some(TimedKind::Level),
             _ => None,
         }
     }
@@ -60,6 +86,13 @@ mod tests {
         assert_eq!(tag.0, 0x1fff_ffff_fffe_1234);
         assert_eq!(tag.kind(), Some(TimedKind::Message));
         assert_eq!((tag.topic_id(), tag.queue(), tag.tag_hash()), (MAX_TOPIC_ID, 0xfffe, 0x1234));
+        assert!(tag.is_in_the_wheel());
+        assert_eq!(tag.in_the_wheel(), tag);
+        let level = TimerTag::level(MAX_TOPIC_ID, 0xfffe, 0x1234);
+        assert_eq!(level.0, 0x4fff_ffff_fffe_1234);
+        assert_eq!(level.kind(), Some(TimedKind::Level));
+        assert!(!level.is_in_the_wheel());
+        assert_eq!(level.in_the_wheel(), tag);
         assert_eq!(TimerTag(0xf000_0000_0000_0000).kind(), None);
     }
 }

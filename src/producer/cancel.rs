@@ -43,11 +43,12 @@ pub fn cancel(
 ) -> Result<Decided<CancelAnswer>, ChangeError> {
     let topic = found.topic(store).ok_or(ChangeError::Unknown)?;
     loop {
-        let Some(Live { cause: offset, deadline, .. }) = found.live(store)? else {
+        let Some(live) = found.live(store)? else {
             let receipt = store.log().latest_receipt();
             return Ok(Decided { answer: CancelAnswer::AlreadyDelivered, receipt });
         };
-        let cause = Cause { offset, deadline, tag: found.timer_tag() };
+        let Live { cause: offset, deadline, .. } = live;
+        let cause = Cause { offset, deadline, tag: found.timer_tag(&live) };
         let record = record(&cause, now);
         let mut turn = store.log().turn(record.len())?;
         if topic.is_deleted() {

@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::ReadError;
 use crate::message::State;
 use crate::message::offset::Offset;
-use crate::message::record::{Bound, IdempotencyKey, ItemOutcome, Kind, Placement, RecordError};
+use crate::message::record::{Bound, IdempotencyKey, ItemOutcome, Kind, RecordError};
 use crate::store::Store;
 
 /// How long a key is remembered, in milliseconds: 24 hours.
@@ -82,10 +82,8 @@ pub(super) fn outcomes(
             let distance = u32::try_from(left).expect("a request fits one append group of 8 MiB");
             left -= prepared.encoded.len();
             let message = &prepared.message;
-            let (timed, deliver_at) = match message.placement {
-                Placement::Timed { deadline } => (true, deadline),
-                Placement::Ready { .. } => (false, message.born_at),
-            };
+            let deadline = message.placement.deadline();
+            let (timed, deliver_at) = (deadline.is_some(), deadline.unwrap_or(message.born_at));
             ItemOutcome::Accepted { distance, nonce: message.nonce, timed, deliver_at }
         }
         Err(refused) => match refused.refusal {

@@ -157,10 +157,15 @@ impl Found {
         store.topic_by_id(self.message.topic_id).filter(|topic| !topic.is_deleted())
     }
 
-    /// What its entries in the wheel are tagged with.
-    pub(super) fn timer_tag(&self) -> TimerTag {
+    /// What its entry in the wheel is tagged with, while `live` speaks for it; or that it has none, since it
+    /// waits in a delay level.
+    pub(super) fn timer_tag(&self, live: &Live) -> TimerTag {
         let message = &self.message;
-        TimerTag::message(message.topic_id, message.queue, message.tag_hash)
+        let tag = match message.placement {
+            Placement::Level { .. } if live.cause == self.offset => TimerTag::level,
+            _ => TimerTag::message,
+        };
+        tag(message.topic_id, message.queue, message.tag_hash)
     }
 
     /// What gives the message its moment: its own record, or its last reschedule. It may be settled by
@@ -170,7 +175,7 @@ impl Found {
     ///
     /// [`LookError::NotWritten`] when the last reschedule cannot be read yet.
     pub fn live(&self, store: &Store) -> Result<Option<Live>, LookError> {
-        let Placement::Timed { deadline } = self.message.placement else { return Ok(None) };
+        let Some(deadline) = self.message.placement.deadline() else { return Ok(None) };
         let settled = store.log().settled();
         let outcome = settled.get(self.offset)?;
         if outcome != Some(Outcome::Superseded) {
@@ -251,7 +256,9 @@ impl Found {
         topic: &Topic,
         standing: &Standing,
     ) -> Result<Option<Timestamp>, FiredAtError> {
-        let Placement::Timed { .. } = self.message.placement else { return Ok(None) };
+        if self.message.placement.deadline().is_none() {
+            return Ok(None);
+        }
         if let Some(at) = asked(store, standing.cause)? {
             return Ok(Some(at));
         }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::deadline::deadline;
+use super::deadline::{deadline, placement};
 use super::idempotency::{earlier, outcomes};
 use super::{Decided, LookError};
 use crate::clock::Timestamp;
@@ -139,14 +139,14 @@ pub fn put_all(
     loop {
         if store.topic(topic).is_none()
             && settings.queues_of_new_topic.is_some()
-            && let Some(refusals) = all_refused(&items, atomic, now)?
+            && let Some(refusals) = all_refused(store, &items, atomic, now)?
         {
             let items = refusals.into_iter().map(Err).collect();
             let answer = PutsAnswer { items, replayed: false };
             return Ok(Decided { answer, receipt: store.log().latest_receipt() });
         }
         let named = topic_for(store, settings, topic, now)?;
-        let prepare = |item| prepare(&named, item, None, nonces(), now);
+        let prepare = |item| prepare(store, &named, item, None, nonces(), now);
         let prepared: Vec<_> = items.into_iter().map(prepare).collect();
         match append_all(store, &named, prepared, atomic, bound, now)? {
             Appended::Done(decided) => return Ok(decided),
@@ -158,6 +158,7 @@ pub fn put_all(
 
 /// Why nothing of the request can be put, on whatever topic: that makes none. `None` when something can.
 fn all_refused(
+    store: &Store,
     items: &[Item],
     atomic: Atomic,
     now: Timestamp,
@@ -165,7 +166,7 @@ fn all_refused(
     let mut refusals = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let moment = item.as_ref().ok_or(Refusal::Malformed).map(|new| new.moment);
-        match (moment.and_then(|moment| deadline(moment, now)), atomic) {
+        match (moment.and_then(|moment| deadline(moment, store.levels(), now)), atomic) {
             (Err(refusal), Atomic::Yes) => return Err(PutError::Refused { index, refusal }),
             (Err(refusal), Atomic::No) => refusals.push(refusal),
             (Ok(_), Atomic::Yes) => {}
@@ -206,6 +207,7 @@ pub(super) struct Refused {
 
 /// Gives the item its deadline and queue, and encodes it; all but its place.
 pub(super) fn prepare(
+    store: &Store,
     topic: &Topic,
     item: Item,
     timer: Option<KeyedTimer>,
@@ -218,8 +220,8 @@ pub(super) fn prepare(
     if !topic.settings.of.takes(new.moment != Moment::Now, attributes.message_group.is_some()) {
         return refused(Refusal::TypeMismatch, Some(new));
     }
-    let deadline = match deadline(new.moment, now) {
-        Ok(deadline) => deadline,
+    let placement = match placement(new.moment, store.levels(), now) {
+        Ok(placement) => placement,
         Err(refusal) => return refused(refusal, Some(new)),
     };
     let queue = match &attributes.message_group {
@@ -229,11 +231,7 @@ pub(super) fn prepare(
     let message = Message {
         nonce,
         born_at: now,
-        placement: match deadline {
-            Some(deadline) => Placement::Timed { deadline },
-            // The place in the queue is given inside the turn.
-            None => Placement::Ready { queue_offset: 0 },
-        },
+        placement,
         topic_id: topic.id,
         queue,
         tag_hash: tag_hash(attributes.tag.as_deref()),
@@ -258,7 +256,9 @@ impl Prepared {
     pub(super) fn append(self, store: &Store, topic: &Topic, turn: &mut Turn<'_>) -> PutAnswer {
         let Self { message, mut encoded, .. } = self;
         let (state, deliver_at) = match message.placement {
-            Placement::Timed { deadline } => (State::Scheduled, deadline),
+            Placement::Timed { deadline } | Placement::Level { deadline, .. } => {
+                (State::Scheduled, deadline)
+            }
             Placement::Ready { .. } => {
                 let queue = topic.queue(message.queue);
                 let queue = queue.expect("the queue was chosen among the topic's own");

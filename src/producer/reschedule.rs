@@ -27,7 +27,7 @@ pub type RescheduleAnswer = Changed<Timestamp>;
 pub type FireAnswer = Changed<Timestamp>;
 
 /// Gives the message that was found another moment. One that is not after now means now: it fires as soon
-/// as the timer comes to it.
+/// as the timer comes to it. What waited in a delay level waits in the wheel from then on.
 ///
 /// # Errors
 ///
@@ -38,14 +38,15 @@ pub fn reschedule(
     moment: Moment,
     now: Timestamp,
 ) -> Result<Decided<RescheduleAnswer>, ChangeError> {
-    let deadline = deadline(moment, now).map_err(|_| ChangeError::TooFarAhead)?.unwrap_or(now);
+    let deadline = deadline(moment, store.levels(), now);
+    let deadline = deadline.map_err(|_| ChangeError::TooFarAhead)?.unwrap_or(now);
     change(store, found, |topic, live| {
         let reschedule = Reschedule {
             cause: live.cause,
             message: found.offset,
             was_due_at: live.deadline,
             deadline,
-            tag: found.timer_tag().0,
+            tag: found.timer_tag(&live).0,
             at: now,
             message_length: found.length,
         };

@@ -54,7 +54,8 @@ pub fn put_timer(
     now: Timestamp,
 ) -> Result<Decided<TimerPut>, PutError> {
     // What is refused on whatever topic makes none.
-    deadline(message.moment, now).map_err(|refusal| PutError::Refused { index: 0, refusal })?;
+    deadline(message.moment, store.levels(), now)
+        .map_err(|refusal| PutError::Refused { index: 0, refusal })?;
     let mut item: Item = Some(message);
     loop {
         let named = topic_for(store, settings, topic, now)?;
@@ -71,10 +72,10 @@ pub fn put_timer(
         let replaces = before.map(|(found, live)| Replaced {
             cause: live.cause,
             deadline: live.deadline,
-            tag: found.timer_tag().0,
+            tag: found.timer_tag(&live).0,
         });
         let timer = KeyedTimer { key: key.to_owned(), replaces };
-        let prepared = prepare(&named, item, Some(timer), nonce, now)
+        let prepared = prepare(store, &named, item, Some(timer), nonce, now)
             .map_err(|refused| PutError::Refused { index: 0, refusal: refused.refusal })?;
         match append(store, &named, prepared, replaces)? {
             Ok(decided) => {

@@ -11,7 +11,7 @@ use crate::consumer;
 pub use crate::consumer::{AckOutcome, Extended, Received};
 use crate::engine;
 use crate::message::{
-    Attributes, GroupName, GroupSettings, State, TagFilter, TopicName, TopicSettings,
+    Attributes, GroupName, GroupSettings, LevelTable, State, TagFilter, TopicName, TopicSettings,
 };
 use crate::producer::{self, Refusal};
 use crate::store::MakeError;
@@ -269,6 +269,7 @@ pub struct ServiceConfig {
     /// How many queues a topic has that makes itself.
     pub queues_per_topic: u16,
     pub checkpoint_interval_ms: u64,
+    pub levels: LevelTable,
 }
 
 /// Why a data directory was not opened; nothing in it was changed.

@@ -155,6 +155,7 @@ mod tests {
             topics: TopicCreation::Automatic,
             queues_per_topic: 4,
             checkpoint_interval_ms: 60_000,
+            levels: crate::message::LevelTable::default(),
         };
         let root: Arc<dyn Directory> = SimDisk::new(1).root();
         let (clock, metrics) = (Arc::new(SystemClock::new()), Arc::new(Metrics::new()));

@@ -95,6 +95,7 @@ fn settings(config: &ServiceConfig, random: &[u8; 32]) -> Settings {
             holder: format!("process {}", std::process::id()),
         },
         timer: timer::Settings::default(),
+        levels: config.levels.clone(),
         checkpoint_interval: Duration::from_millis(config.checkpoint_interval_ms),
         seed: crate::message::record::read_u64(&seed, 0),
     }

@@ -4,9 +4,7 @@ use super::Store;
 use crate::clock::Timestamp;
 use crate::commitlog::ReadError;
 use crate::message::offset::Offset;
-use crate::message::record::{
-    HEADER_LENGTH, Kind, Message, Placement, Record, RecordError, Reschedule,
-};
+use crate::message::record::{HEADER_LENGTH, Kind, Message, Record, RecordError, Reschedule};
 
 /// A message, read by way of the record that gave it its moment.
 #[derive(Clone, Debug)]
@@ -48,10 +46,7 @@ impl Store {
             let body = if whole { &bytes[header.head_end()..header.length()] } else { &[] };
             let record = Record { header, head: &bytes[HEADER_LENGTH..header.head_end()], body };
             let message = Message::decode(&record).map_err(bad(offset))?;
-            let deadline = match message.placement {
-                Placement::Timed { deadline } => Some(deadline),
-                Placement::Ready { .. } => None,
-            };
+            let deadline = message.placement.deadline();
             return Ok(Caused { offset, record, message, deadline });
         }
         let moved = Reschedule::decode(&cause).map_err(bad(offset))?;

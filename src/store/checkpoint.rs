@@ -17,7 +17,9 @@ use std::time::Duration;
 use timerlog::checkpoint::{self, Format};
 use timerlog::planted::{self, Fault};
 
+use super::levels::LevelQueue;
 use super::state::{GroupState, State, TopicState};
+use super::topics::LEVEL_TOPIC_ID;
 use super::{Store, StoreError};
 use crate::clock::Now;
 use crate::message::GroupSettings;
@@ -125,9 +127,16 @@ impl Store {
             next_group_id: self.fold.groups.next_id(),
             topics: topics.collect(),
             groups: groups.collect(),
+            levels: self.levels_state(),
             timer,
             ..State::default()
         }
+    }
+
+    /// Nothing is appended to the queues meanwhile: the dispatcher's lock is held.
+    fn levels_state(&self) -> Vec<LevelQueue> {
+        let topic = self.topic_by_id(LEVEL_TOPIC_ID);
+        topic.map_or_else(Vec::new, |topic| self.fold.levels.capture(&topic))
     }
 
     fn sync_queues(&self) -> Result<(), StoreError> {

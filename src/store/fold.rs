@@ -13,8 +13,9 @@ use timerlog::planted::{self, Fault};
 
 use super::StoreError;
 use super::groups::{Group, Groups, QueueKey};
+use super::levels::Levels;
 use super::state::Counts;
-use super::topics::{TIMER_TOPIC_ID, Topic, TopicAt, Topics};
+use super::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, TIMER_TOPIC_ID, Topic, TopicAt, Topics};
 use crate::commitlog::ScanFrom;
 use crate::consumequeue::{QueueError, Unit};
 use crate::message::TopicSettings;
@@ -100,6 +101,7 @@ impl From<QueueError> for FoldError {
 pub(super) struct Fold {
     pub(super) topics: Topics,
     pub(super) groups: Groups,
+    pub(super) levels: Levels,
     pub(super) counts: LiveCounts,
 }
 
@@ -178,6 +180,15 @@ impl Fold {
                 dispatcher.counts.scheduled += 1;
                 topic.scheduled();
             }
+            Placement::Level { deadline, queue } => {
+                unit.time = deadline;
+                self.file_level_unit(dispatcher, queue, unit, deadline.since(head.born_at))?;
+                if head.replaces {
+                    self.file_timer_unit(dispatcher, unit);
+                }
+                dispatcher.counts.scheduled += 1;
+                topic.scheduled();
+            }
         }
         dispatcher.counts.accepted += 1;
         if head.replaces {
@@ -222,6 +233,33 @@ impl Fold {
         dispatcher.batch.add((TIMER_TOPIC_ID, 0), place, unit);
     }
 
+    /// The message waits in a queue of the level topic, which delays by `delay_ms`. The record that made the
+    /// queue may be lost; its messages are not.
+    fn file_level_unit(
+        &self,
+        dispatcher: &mut Dispatcher,
+        queue: u16,
+        unit: Unit,
+        delay_ms: u64,
+    ) -> Result<(), FoldError> {
+        let id = LEVEL_TOPIC_ID;
+        let topic = self.topics.by_id(id).ok_or(FoldError::UnknownTopic(id))?;
+        let place = match topic.queue(queue) {
+            Some(there) => there.take_offsets(1),
+            None => {
+                let settings = TopicSettings::mixed(queue.saturating_add(1));
+                let at = TopicAt { id, name: LEVEL_TOPIC, settings, set_at: unit.offset };
+                let topic = self.topics.set(&at)?;
+                self.levels.set_delay(queue, delay_ms);
+                let made =
+                    topic.queue(queue).ok_or(FoldError::UnknownQueue { topic: id, queue })?;
+                made.take_offsets(1)
+            }
+        };
+        dispatcher.batch.add((id, queue), place, unit);
+        Ok(())
+    }
+
     fn fold_cancel(
         &self,
         dispatcher: &mut Dispatcher,
@@ -234,9 +272,12 @@ impl Fold {
             tag_hash: 0,
             time: cancel.deadline,
         };
-        self.file_timer_unit(dispatcher, unit);
+        let tag = TimerTag(cancel.tag);
+        if tag.is_in_the_wheel() {
+            self.file_timer_unit(dispatcher, unit);
+        }
         dispatcher.counts.cancelled += 1;
-        if let Some(topic) = self.topics.by_id(TimerTag(cancel.tag).topic_id()) {
+        if let Some(topic) = self.topics.by_id(tag.topic_id()) {
             topic.settled(1);
         }
         Ok(())
@@ -297,6 +338,9 @@ impl Fold {
 
     fn fold_topic_set(&self, record: &Record<'_>) -> Result<(), FoldError> {
         let set = TopicSet::decode(record)?;
+        if set.topic_id == LEVEL_TOPIC_ID {
+            self.levels.set_delays(&set.delays_ms);
+        }
         self.topics.set(&TopicAt {
             id: set.topic_id,
             name: &set.name,

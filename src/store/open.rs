@@ -19,10 +19,11 @@ use super::checkpoint::{FORMAT, Written};
 use super::fold::{Dispatcher, Fold, LiveCounts};
 use super::groups::{Group, Groups};
 use super::identity::{Identity, IdentityError};
+use super::levels::Levels;
 use super::replay::Replay;
 use super::state::{Counts, State};
 use super::stripes::Stripes;
-use super::topics::{TIMER_TOPIC, TIMER_TOPIC_ID, TopicAt, Topics};
+use super::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, TIMER_TOPIC, TIMER_TOPIC_ID, TopicAt, Topics};
 use super::{LOCK_NAME, Store, StoreError};
 use crate::clock::{Now, Timestamp};
 use crate::commitlog::settled::Settled;
@@ -230,6 +231,7 @@ impl DerivedIn {
         let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
         let fold = self.fold(0, 0);
         fold.topics.restore(&timer_topic(), &[0], 0)?;
+        fold.topics.restore(&level_topic(), &[], 0)?;
         let dispatcher = Dispatcher::new(at, Counts::default());
         Ok(Base { fold, settled, index, dispatcher, durable: Offset::ZERO, timer: None })
     }
@@ -248,6 +250,7 @@ impl DerivedIn {
             let at = TopicAt { id: topic.id, name: &topic.name, settings, set_at: topic.set_at };
             fold.topics.restore(&at, &topic.lengths, topic.pending)?;
         }
+        fold.levels.restore(state.levels);
         for group in state.groups {
             // What replay finds is later than this.
             let (at, settings) = (Offset::ZERO, group.settings);
@@ -265,6 +268,7 @@ impl DerivedIn {
         Fold {
             topics: Topics::new(Arc::clone(&self.queues), next_topic_id),
             groups: Groups::new(next_group_id),
+            levels: Levels::default(),
             counts: LiveCounts::default(),
         }
     }
@@ -273,6 +277,12 @@ impl DerivedIn {
 fn timer_topic() -> TopicAt<'static> {
     let settings = TopicSettings::mixed(1);
     TopicAt { id: TIMER_TOPIC_ID, name: TIMER_TOPIC, settings, set_at: Offset::ZERO }
+}
+
+/// It has no queues before its first record.
+fn level_topic() -> TopicAt<'static> {
+    let settings = TopicSettings::mixed(0);
+    TopicAt { id: LEVEL_TOPIC_ID, name: LEVEL_TOPIC, settings, set_at: Offset::ZERO }
 }
 
 fn note_quarantine(record: &Record<'_>, known: &mut Vec<Damage>) {

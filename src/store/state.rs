@@ -11,6 +11,7 @@
 //!     queues 4, each: topic 4, queue 2, floor 8, stretches 4, each: first 8, end 8,
 //!         attempts 4, each: offset 8, attempts 4;
 //!     topics read 4, each: topic 4, fence 8, tags 4 and each of them, all ones: not decided
+//! level queues 4, each: delay ms 8, released up to 8
 //! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
 //! ```
 //!
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 mod groups;
 
 use super::groups::{QueueKey, Reading};
+use super::levels::LevelQueue;
 use super::progress::QueueProgress;
 use crate::commitlog::ScanFrom;
 use crate::message::offset::Offset;
@@ -83,6 +85,7 @@ pub(super) struct State {
     pub(super) next_group_id: u32,
     pub(super) topics: Vec<TopicState>,
     pub(super) groups: Vec<GroupState>,
+    pub(super) levels: Vec<LevelQueue>,
     pub(super) index: Vec<u8>,
     pub(super) timer: Vec<u8>,
 }
@@ -131,6 +134,11 @@ impl State {
         self.topics.iter().for_each(|topic| topic.encode(&mut out));
         out.count(self.groups.len());
         self.groups.iter().for_each(|group| group.encode(&mut out));
+        out.count(self.levels.len());
+        for queue in &self.levels {
+            out.u64(queue.delay_ms);
+            out.u64(queue.released);
+        }
         for part in [&self.index, &self.timer] {
             out.count(part.len());
             out.bytes(part);
@@ -162,6 +170,10 @@ impl State {
         let (next_topic_id, next_group_id) = (input.u32()?, input.u32()?);
         let topics = input.list(TopicState::decode)?;
         let groups = input.list(GroupState::decode)?;
+        let level = |input: &mut Reader<'_>| {
+            Ok(LevelQueue { delay_ms: input.u64()?, released: input.u64()? })
+        };
+        let levels = input.list(level)?;
         let (index, timer) = (input.part()?, input.part()?);
         if !input.0.is_empty() {
             return Err(StateError::Trailing(input.0.len()));
@@ -175,6 +187,7 @@ impl State {
             next_group_id,
             topics,
             groups,
+            levels,
             index,
             timer,
         })
@@ -347,6 +360,7 @@ mod tests {
                 ]
                 .into(),
             }],
+            levels: vec![LevelQueue { delay_ms: 1000, released: 6 }],
             index: vec![4, 5],
             timer: vec![1, 2, 3],
         }

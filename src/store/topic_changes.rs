@@ -84,7 +84,13 @@ impl Store {
         if id > MAX_TOPIC_ID {
             return Err(MakeError::TooMany.into());
         }
-        let set = TopicSet { topic_id: id, settings, at: now, name: name.as_str().to_owned() };
+        let set = TopicSet {
+            topic_id: id,
+            settings,
+            at: now,
+            name: name.as_str().to_owned(),
+            delays_ms: Vec::new(),
+        };
         let record = set.encode();
         let mut turn = self.log.turn(record.len()).map_err(MakeError::from)?;
         let set_at = turn.append(record);
@@ -136,7 +142,7 @@ impl Store {
     /// All topics of users, by name.
     pub fn topics(&self) -> Vec<Arc<Topic>> {
         let mut all = self.fold.topics.all();
-        all.retain(|topic| topic.id != super::TIMER_TOPIC_ID && !topic.is_deleted());
+        all.retain(|topic| topic.id >= super::topics::FIRST_USER_TOPIC_ID && !topic.is_deleted());
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }

@@ -23,8 +23,13 @@ use crate::message::offset::Offset;
 
 /// The holding topic of timed messages. Its one queue is the order in which they were appended.
 pub const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";
-/// Its id; topics of users count from 1.
+/// Its id.
 pub const TIMER_TOPIC_ID: u32 = 0;
+/// The holding topic of messages with a delay level: a queue for each delay.
+pub const LEVEL_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+pub const LEVEL_TOPIC_ID: u32 = 3;
+/// Topics of users count from here; those below are the system's.
+pub(super) const FIRST_USER_TOPIC_ID: u32 = 4;
 
 /// A topic: a name, settings, and queues that each have an order.
 #[derive(Debug)]
@@ -179,7 +184,8 @@ fn directory_name(id: u32) -> String {
 
 impl Queue {
     /// Takes `count` offsets and answers the first. To be called inside a turn, by its holder only: the
-    /// order of the log and of the queue are then the same.
+    /// order of the log and of the queue are then the same. The level topic's are taken by the fold, which
+    /// alone writes there.
     pub fn take_offsets(&self, count: u64) -> u64 {
         self.next_offset.fetch_add(count, Ordering::Relaxed)
     }
@@ -212,7 +218,7 @@ struct Maps {
 
 impl Topics {
     pub(super) fn new(root: Arc<dyn Directory>, next_id: u32) -> Self {
-        let maps = Maps { next_id: next_id.max(TIMER_TOPIC_ID + 1), ..Maps::default() };
+        let maps = Maps { next_id: next_id.max(FIRST_USER_TOPIC_ID), ..Maps::default() };
         Self { root, maps: RwLock::new(maps), leftovers: AtomicBool::new(true) }
     }
 

@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 
 use timerlog::planted::{self, Fault};
 
-use super::clock_watch::ClockWatch;
 use super::{Due, Observer, Outstanding, Run, Shared};
 use crate::clock::{Now, Timestamp};
+use crate::clock_watch::ClockWatch;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, Outcome, SettleError, Turn};
 use crate::message::record::{Delivery, DeliveryReason, Fired};

@@ -115,7 +115,8 @@ impl EnqueueGet {
             }
             Kind::Reschedule => {
                 let moved = Reschedule::decode(record)?;
-                self.add(unit, moved.deadline, moved.tag, filings)?;
+                let tag = TimerTag(moved.tag).in_the_wheel();
+                self.add(unit, moved.deadline, tag.0, filings)?;
                 self.take_out(moved.cause, moved.was_due_at, moved.tag, filings);
             }
             Kind::Cancel => {
@@ -147,9 +148,9 @@ impl EnqueueGet {
     }
 
     /// Takes the entry of `cause` out of its slot's counts. With its topic gone it may not have been filed,
-    /// and would be taken out of what others are counted for.
+    /// and would be taken out of what others are counted for; what waits in a delay level never was.
     fn take_out(&self, cause: Offset, deadline: Timestamp, tag: u64, filings: &mut Vec<Filing>) {
-        if self.has_topic(tag) {
+        if self.has_topic(tag) && TimerTag(tag).is_in_the_wheel() {
             let (deadline, offset) = (deadline.as_millis(), cause.get());
             filings.push(Filing::cancel(Entry { deadline, offset, length: 0, tag }));
         }

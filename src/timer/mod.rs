@@ -26,7 +26,6 @@
 //!   the slot's `last` differs from the position last walked.
 //! - Nothing here reads a clock: `now` comes with each step.
 
-mod clock_watch;
 mod dequeue_get;
 mod dequeue_message;
 mod dequeue_put;
@@ -36,7 +35,6 @@ mod open;
 mod participant;
 pub mod pending;
 
-pub use clock_watch::ClockStep;
 pub use open::{OpenError, Opened, open};
 pub use participant::TimerParticipant;
 pub use pending::Pending;
@@ -49,6 +47,7 @@ use timerlog::disk::Directory;
 use timerlog::{Filing, TimerError, TimerWheel};
 
 use crate::clock::Timestamp;
+pub use crate::clock_watch::ClockStep;
 use crate::message::offset::Offset;
 use crate::stage::{Signal, StageError, Watermark};
 use crate::store::QueueKey;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use timerlog::disk::{Directory, DiskError};
 use timerlog::{Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
 
-use super::clock_watch::ClockWatch;
 use super::dequeue_get::DequeueGet;
 use super::dequeue_message::DequeueMessage;
 use super::dequeue_put::DequeuePut;
@@ -14,6 +13,7 @@ use super::enqueue_put::EnqueuePut;
 use super::participant::TimerParticipant;
 use super::{CONDEMNED, Observer, Settings, Shared};
 use crate::clock::Now;
+use crate::clock_watch::ClockWatch;
 use crate::stage::{Pipe, Signal, Stage, Stages, Watermark};
 use crate::store::{Store, TIMER_TOPIC_ID};
 

@@ -10,6 +10,7 @@ mod fixture;
 mod group_settings;
 mod groups;
 mod idempotency;
+mod levels;
 mod long_poll;
 mod messages;
 mod offsets;

@@ -45,7 +45,6 @@ async fn a_malformed_json_put_is_refused_by_its_code_and_stores_nothing() {
         // When.
         (with("\"delay\":\"5s\",\"deliverAt\":0"), "INVALID_REQUEST"),
         (with("\"delay\":\"5s\",\"delayLevel\":1"), "INVALID_REQUEST"),
-        (with("\"delayLevel\":3"), "INVALID_REQUEST"),
         (with("\"delayLevel\":-1"), "INVALID_REQUEST"),
         (with("\"deliverAt\":null"), "INVALID_REQUEST"),
         (with("\"deliverAt\":true"), "INVALID_REQUEST"),
@@ -130,7 +129,8 @@ async fn a_malformed_raw_put_is_refused_and_stores_nothing() {
         ([png, ("horolog-delay", "-1")], "INVALID_DELIVERY_TIME"),
         ([png, ("horolog-deliver-at", "-1")], "INVALID_DELIVERY_TIME"),
         ([png, ("horolog-deliver-at", "18446744073709551616")], "INVALID_DELIVERY_TIME"),
-        ([png, ("horolog-delay-level", "2")], "INVALID_REQUEST"),
+        ([png, ("horolog-delay-level", "-2")], "INVALID_REQUEST"),
+        ([("horolog-delay-level", "2"), ("horolog-delay", "1s")], "INVALID_REQUEST"),
         ([png, ("horolog-tag", "")], "INVALID_REQUEST"),
         ([png, ("horolog-key", "")], "INVALID_REQUEST"),
         ([png, ("horolog-properties", "not base64")], "INVALID_REQUEST"),

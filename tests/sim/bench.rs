@@ -7,7 +7,7 @@ use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::commitlog::FlushMode;
 use horolog::consumer::Received;
 use horolog::engine::{Engine, Settings};
-use horolog::message::{Attributes, GroupName, Moment, NewMessage, TopicName};
+use horolog::message::{Attributes, GroupName, LevelTable, Moment, NewMessage, TopicName};
 use horolog::producer::{self, PutAnswer, PutSettings};
 use horolog::stage::{Progress, Stage};
 use horolog::store::flush::FlushObserver;
@@ -45,14 +45,20 @@ impl Bench {
     }
 
     pub(crate) fn open_in(disk: &SimDisk, clock: Arc<ManualClock>, flush: FlushMode) -> Self {
-        Self::open_with(disk, clock, flush, timer::Settings::default())
+        Self::open_with(disk, clock, flush, timer::Settings::default(), LevelTable::default())
     }
 
     /// As [`Bench::new`], with a wheel of other measures.
     pub(crate) fn with_wheel(wheel: timerlog::Config) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
         let timer = timer::Settings { wheel, ..timer::Settings::default() };
-        Self::open_with(&SimDisk::new(1), clock, FlushMode::Sync, timer)
+        Self::open_with(&SimDisk::new(1), clock, FlushMode::Sync, timer, LevelTable::default())
+    }
+
+    /// As [`Bench::open`], with delay levels of these delays.
+    pub(crate) fn with_levels(disk: &SimDisk, clock: Arc<ManualClock>, delays_ms: &[u64]) -> Self {
+        let levels = LevelTable::new(delays_ms.to_vec()).expect("a good table");
+        Self::open_with(disk, clock, FlushMode::Sync, timer::Settings::default(), levels)
     }
 
     fn open_with(
@@ -60,6 +66,7 @@ impl Bench {
         clock: Arc<ManualClock>,
         flush: FlushMode,
         timer: timer::Settings,
+        levels: LevelTable,
     ) -> Self {
         let settings = Settings {
             store: store::Settings {
@@ -70,6 +77,7 @@ impl Bench {
                 holder: "a test".to_owned(),
             },
             timer,
+            levels,
             checkpoint_interval: Duration::from_secs(30),
             seed: 1,
         };

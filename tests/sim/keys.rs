@@ -6,7 +6,7 @@ use std::sync::Arc;
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::config::{Flush, TopicCreation};
 use horolog::message::record::Bound;
-use horolog::message::{Attributes, Moment, NewMessage, State, TopicName};
+use horolog::message::{Attributes, LevelTable, Moment, NewMessage, State, TopicName};
 use horolog::metrics::Metrics;
 use horolog::producer::{Atomic, IfExists, Request};
 use horolog::service::{Service, ServiceConfig, ServiceHandle, WithBody};
@@ -26,6 +26,7 @@ fn service() -> (Service, ServiceHandle) {
         topics: TopicCreation::Automatic,
         queues_per_topic: 4,
         checkpoint_interval_ms: 3_600_000,
+        levels: LevelTable::default(),
     };
     let metrics = Arc::new(Metrics::new());
     Service::open(&config, &SimDisk::new(1).root(), clock, metrics, &[9; 32]).expect("it opens")

@@ -19,6 +19,7 @@ mod counts;
 mod deadlines;
 mod groups;
 mod keys;
+mod levels;
 mod model;
 mod moves;
 mod operations;

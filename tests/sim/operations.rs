@@ -58,7 +58,7 @@ impl World {
         let second = 1000;
         let now = self.wall();
         let next_slot = (now / second + 1) * second;
-        let after = match self.random.below(12) {
+        let after = match self.random.below(15) {
             0 => return Moment::Now,
             1 => return Moment::At(horolog::clock::Timestamp::from_millis(now.saturating_sub(5))),
             2 => 1,
@@ -70,6 +70,10 @@ impl World {
             8 => 128 * second,
             9 => self.random.below(300 * second) + 1,
             10 => self.random.below(3600 * second) + 1,
+            11..14 => {
+                self.coverage.leveled += 1;
+                return Moment::Level(1 + u32::try_from(self.index(5)).expect("a small number"));
+            }
             _ => self.random.below(2 * 86_400 * second) + 1,
         };
         Moment::After(after)

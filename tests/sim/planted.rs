@@ -52,4 +52,7 @@ planted! {
     handles_that_outlive_a_reset_are_noticed: Fault::NoFence;
     a_hash_taken_for_the_tag_is_noticed: Fault::HashIsTag;
     what_is_left_out_and_not_recorded_is_noticed: Fault::ExcludedNotRecorded;
+    levels_said_to_be_released_further_than_they_are_are_noticed: Fault::LevelReleasedAhead;
+    what_is_released_along_with_a_head_that_is_due_is_noticed: Fault::LevelBehindHead;
+    a_release_without_asking_the_settled_bits_is_noticed: Fault::LevelNotAsked;
 }

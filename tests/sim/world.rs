@@ -8,7 +8,7 @@ use std::time::Duration;
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::commitlog::{Durability, FlushMode, Receipt};
 use horolog::engine::{Engine, Settings};
-use horolog::message::{GroupName, TopicName};
+use horolog::message::{GroupName, LevelTable, TopicName};
 use horolog::stage::{Progress, Stage};
 use horolog::store::flush::FlushObserver;
 use horolog::{index, store, timer};
@@ -37,12 +37,16 @@ const INDEX: index::Limits = index::Limits {
     tier_0_entries: 8,
     merge_step_entries: 5,
 };
+/// Tables of delay levels that have some delays in common.
+const LEVELS: [&[u64]; 3] =
+    [&[1000, 5000, 30_000, 600_000], &[5000, 1000, 1000, 7], &[30_000, 61_000, 600_000]];
 const START: u64 = 1_790_000_000_000;
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
     pub puts: u64,
+    pub leveled: u64,
     pub fired: u64,
     pub cancelled: u64,
     pub told_delivered: u64,
@@ -73,9 +77,10 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    fn fields(&self) -> [(&'static str, u64); 27] {
+    fn fields(&self) -> [(&'static str, u64); 28] {
         [
             ("puts", self.puts),
+            ("put with a level", self.leveled),
             ("fired", self.fired),
             ("cancelled", self.cancelled),
             ("told delivered", self.told_delivered),
@@ -107,6 +112,7 @@ impl Coverage {
 
     pub(crate) fn add(&mut self, other: &Self) {
         self.puts += other.puts;
+        self.leveled += other.leveled;
         self.fired += other.fired;
         self.cancelled += other.cancelled;
         self.told_delivered += other.told_delivered;
@@ -247,6 +253,7 @@ pub(crate) struct World {
     observer: Arc<Fired>,
     pub(crate) mode: FlushMode,
     faults: u64,
+    levels: usize,
     /// The latest that the wall clock has shown.
     pub(crate) highest_wall: u64,
 }
@@ -275,6 +282,7 @@ impl World {
             observer: Arc::default(),
             mode,
             faults: 0,
+            levels: 0,
             highest_wall: START,
         }
     }
@@ -344,6 +352,7 @@ impl World {
                 clock_hold_ms: 60_000,
                 snapshot_after_bytes: 4800,
             },
+            levels: self.some_levels(),
             checkpoint_interval: Duration::from_secs(20),
             seed: self.random.next(),
         };
@@ -361,6 +370,14 @@ impl World {
         self.stages = opened.stages.0;
         self.see_which_topics_are_there();
         Ok(())
+    }
+
+    /// The table of delay levels, which changes with some starts.
+    fn some_levels(&mut self) -> LevelTable {
+        if self.random.once_in(4) {
+            self.levels = self.index(LEVELS.len());
+        }
+        LevelTable::new(LEVELS[self.levels].to_vec()).expect("a good table")
     }
 
     /// The process is gone: what was not answered never will be.

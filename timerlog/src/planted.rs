@@ -43,6 +43,12 @@ pub enum Fault {
     HashIsTag,
     /// What a filter leaves out is passed and not recorded.
     ExcludedNotRecorded,
+    /// A checkpoint says that the delay levels are released as far as they reach.
+    LevelReleasedAhead,
+    /// What stands behind a due head of a delay level is released along with it.
+    LevelBehindHead,
+    /// A delay level asks nobody whether what it releases is settled.
+    LevelNotAsked,
 }
 
 #[cfg(debug_assertions)]

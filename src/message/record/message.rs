@@ -3,8 +3,8 @@
 //! ```text
 //! head   0        8        16         24             32        36      38         40      42      44
 //!        +--------+--------+----------+--------------+---------+-------+----------+-------+-------+- - - - - -
-//!        | nonce  | born   | deadline | queue offset | topic   | queue | tag hash | flags | zero  | attributes
-//!        |        | at ms  | ms       |              | id      |       |          |       |       |
+//!        | nonce  | born   | deadline | queue offset | topic   | queue | tag hash | flags | level | attributes
+//!        |        | at ms  | ms       |              | id      |       |          |       | queue |
 //!        +--------+--------+----------+--------------+---------+-------+----------+-------+-------+- - - - - -
 //! ```
 //!
@@ -14,6 +14,8 @@
 //!   in its queue. Bit 1: the index has entries for it. Bit 2: it replaces a timer of its key, and so is
 //!   the fact that settles that one. Both are told by the attributes; the bits save reading them.
 //! - *queue* is chosen when it is put, for both.
+//! - *level queue*: 0, or 1 + the queue of the level topic in which it waits. Then flags bit 0 is set, and
+//!   *deadline* - *born at* is what that queue delays by.
 //!
 //! A message takes at least 96 bytes, three steps: the outcome of a cause needs three settled bits.
 
@@ -32,8 +34,8 @@ const TOPIC_ID: usize = QUEUE_OFFSET + 8;
 const QUEUE: usize = TOPIC_ID + 4;
 const TAG_HASH: usize = QUEUE + 2;
 const FLAGS: usize = TAG_HASH + 2;
-const ZERO: usize = FLAGS + 2;
-const ATTRIBUTES: usize = ZERO + 2;
+const LEVEL_QUEUE: usize = FLAGS + 2;
+const ATTRIBUTES: usize = LEVEL_QUEUE + 2;
 // Header and fixed head alone fill the third step, whatever the attributes.
 const _: () = assert!(super::super::offset::round_up(HEADER_LENGTH + ATTRIBUTES) >= 96);
 
@@ -48,6 +50,18 @@ pub enum Placement {
     Ready { queue_offset: u64 },
     /// Waits in the wheel.
     Timed { deadline: Timestamp },
+    /// Waits in this queue of the level topic; the last number is not used.
+    Level { deadline: Timestamp, queue: u16 },
+}
+
+impl Placement {
+    /// The moment for which it waits, if it does.
+    pub fn deadline(self) -> Option<Timestamp> {
+        match self {
+            Self::Ready { .. } => None,
+            Self::Timed { deadline } | Self::Level { deadline, .. } => Some(deadline),
+        }
+    }
 }
 
 /// A message put under a key of its topic, of which at most one waits at any time.
@@ -84,7 +98,15 @@ impl Message {
     pub fn encode(&self, body: &[u8]) -> Encoded {
         let (timed, deadline, queue_offset) = match self.placement {
             Placement::Ready { queue_offset } => (0, 0, queue_offset),
-            Placement::Timed { deadline } => (TIMED, deadline.as_millis(), 0),
+            Placement::Timed { deadline } | Placement::Level { deadline, .. } => {
+                (TIMED, deadline.as_millis(), 0)
+            }
+        };
+        let level_queue = match self.placement {
+            Placement::Level { queue, .. } => {
+                queue.checked_add(1).expect("the level topic has fewer queues than that")
+            }
+            Placement::Ready { .. } | Placement::Timed { .. } => 0,
         };
         let flags = timed | self.flags();
         let timer = self.timer.as_ref();
@@ -98,7 +120,7 @@ impl Message {
         record.head(&self.queue.to_le_bytes());
         record.head(&self.tag_hash.to_le_bytes());
         record.head(&flags.to_le_bytes());
-        record.head(&[0; 2]);
+        record.head(&level_queue.to_le_bytes());
         attributes::encode(&self.topic, &self.attributes, timer, &mut record.bytes);
         record.finish(body)
     }
@@ -177,14 +199,17 @@ impl MessageHead {
         if flags & !(TIMED | INDEXED | REPLACES) != 0 {
             return Err(RecordError::NotZero);
         }
-        let placement = match (flags & TIMED, deadline, queue_offset) {
-            (0, 0, queue_offset) => Placement::Ready { queue_offset },
-            (TIMED, deadline, 0) => Placement::Timed { deadline: Timestamp::from_millis(deadline) },
-            _ => return Err(RecordError::Head("flags, deadline and queue offset disagree")),
+        let level_queue = read_u16(head, LEVEL_QUEUE).checked_sub(1);
+        let placement = match (flags & TIMED, deadline, queue_offset, level_queue) {
+            (0, 0, queue_offset, None) => Placement::Ready { queue_offset },
+            (TIMED, deadline, 0, None) => {
+                Placement::Timed { deadline: Timestamp::from_millis(deadline) }
+            }
+            (TIMED, deadline, 0, Some(queue)) => {
+                Placement::Level { deadline: Timestamp::from_millis(deadline), queue }
+            }
+            _ => return Err(RecordError::Head("flags, deadline, queue offset and level disagree")),
         };
-        if read_u16(head, ZERO) != 0 {
-            return Err(RecordError::NotZero);
-        }
         Ok(Self {
             nonce: read_u64(head, NONCE),
             born_at: Timestamp::from_millis(read_u64(head, BORN_AT)),

@@ -10,7 +10,9 @@
 //! It is a fact and a cause at once: it settles *cause*, the record that gave the message its moment until
 //! now, and is what gives it one from here on. *message* is the message's own record, whose unpadded bytes
 //! are *message length*: a message that was moved is read by way of its last reschedule. *was due at* and
-//! *tag* are those of the old entry in the wheel; the new entry has the same tag.
+//! *tag* are those of the old entry in the wheel; the new entry has the same tag. A *tag* of kind 4 says that
+//! there is no old entry: the message waited in a delay level. From here on it waits in the wheel, by the
+//! same tag of kind 1.
 //!
 //! Like every cause it takes at least 96 bytes, three steps of settled bits.
 

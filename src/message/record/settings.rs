@@ -6,6 +6,7 @@
 //!                   | topic id | queues  | type  | zero | at ms   | retention  | name |
 //!                   |          |         |       |      |         | ms         |      |
 //!                   +----------+---------+-------+------+---------+------------+- - - +
+//!            body   of the level topic: for each queue what it delays by in ms, 8; of others none
 //! topic      head   0          4      8       16
 //! deleted           +----------+------+-------+
 //!                   | topic id | zero | at ms |
@@ -19,8 +20,8 @@
 //!
 //! Ids count creations from 1 up and are never used again, so that a name made anew starts empty. A set
 //! record of an id that is there changes its settings; a group keeps its epoch. *Retention* 0 is the
-//! server's own. The other settings of a group are its body, whose format page is `group_settings.rs`; that
-//! of a topic is empty today.
+//! server's own. The other settings of a group are its body, whose format page is `group_settings.rs`. The
+//! level topic's records name all its queues, so the newest one alone says all.
 
 use super::super::{TopicSettings, TopicType};
 use super::{Encoded, Kind, Record, RecordError, group_settings, read_u16, read_u32, read_u64};
@@ -37,6 +38,8 @@ pub struct TopicSet {
     pub settings: TopicSettings,
     pub at: Timestamp,
     pub name: String,
+    /// What each queue delays by: of the level topic only, else empty.
+    pub delays_ms: Vec<u64>,
 }
 
 /// From this record on nothing of the topic is delivered, whatever waits in the wheel.
@@ -64,14 +67,17 @@ pub fn topic_type_of(number: u8) -> Option<TopicType> {
 
 impl TopicSet {
     pub fn encode(&self) -> Encoded {
-        let mut record = Encoded::start(Kind::TopicSet, TOPIC_HEAD + self.name.len(), 0);
+        let delays = self.delays_ms.iter().flat_map(|delay| delay.to_le_bytes());
+        let body: Vec<u8> = delays.collect();
+        let head = TOPIC_HEAD + self.name.len();
+        let mut record = Encoded::start(Kind::TopicSet, head, body.len());
         record.head(&self.topic_id.to_le_bytes());
         record.head(&self.settings.queues.to_le_bytes());
         record.head(&[topic_type_number(self.settings.of), 0]);
         record.head(&self.at.as_millis().to_le_bytes());
         record.head(&self.settings.retention_ms.unwrap_or(0).to_le_bytes());
         record.head(self.name.as_bytes());
-        record.finish(&[])
+        record.finish(&body)
     }
 
     /// # Errors
@@ -89,11 +95,16 @@ impl TopicSet {
             return Err(RecordError::Head("a topic has at least one queue"));
         }
         let retention_ms = Some(read_u64(head, 16)).filter(|&retention| retention > 0);
+        let body = record.body;
+        if !body.is_empty() && body.len() != 8 * usize::from(queues) {
+            return Err(RecordError::Head("a topic's queues and delays disagree"));
+        }
         Ok(Self {
             topic_id: read_u32(head, 0),
             settings: TopicSettings { of, queues, retention_ms },
             at: Timestamp::from_millis(read_u64(head, 8)),
             name,
+            delays_ms: body.chunks_exact(8).map(|delay| read_u64(delay, 0)).collect(),
         })
     }
 }

@@ -184,5 +184,6 @@ fn a_delivery_takes_what_it_says_it_will() {
 fn a_head_too_long_to_be_read_again_is_not_written() {
     let name = "n".repeat(MAX_HEAD_LENGTH);
     let settings = TopicSettings::mixed(1);
-    TopicSet { topic_id: 1, settings, at: Timestamp::from_millis(0), name }.encode();
+    TopicSet { topic_id: 1, settings, at: Timestamp::from_millis(0), name, delays_ms: vec![] }
+        .encode();
 }

@@ -34,7 +34,9 @@ pub(super) fn legs(wheel: &TimerWheel, place: &mut Place, last: u64) -> VecDeque
     let refiling = wheel.is_refiling();
     loop {
         match place.ring {
-            Ring::Near => {
+            // They have no chains.
+            None => return VecDeque::new(),
+            Some(Ring::Near) => {
                 let start = place.slot.max(wheel.read_time());
                 // While a far slot is re-filed, the near slots of its time hold what the far chain holds,
                 // too, and what was filed since. They come after the chain, and without what it held.
@@ -49,11 +51,11 @@ pub(super) fn legs(wheel: &TimerWheel, place: &mut Place, last: u64) -> VecDeque
                 }
                 *place = Place::far(start.max(near_end) / width, place.seen);
             }
-            Ring::Far if place.slot < first_far && !planted::is(Fault::PassOverRefiled) => {
+            Some(Ring::Far) if place.slot < first_far && !planted::is(Fault::PassOverRefiled) => {
                 // It was re-filed while the walk rested.
                 *place = Place::near(place.slot * width, place.seen);
             }
-            Ring::Far => {
+            Some(Ring::Far) => {
                 let end = (last / width).saturating_add(1);
                 let slots = wheel.first_far_slots_in(place.slot.max(first_far)..end, LEGS);
                 return of_far(&slots, refiling.then_some(first_far));

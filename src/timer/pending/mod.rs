@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The order is that of the slots: the near ring by seconds, then the far ring by its 3-day slots, and
-//! within a slot newest filed first.
+//! within a slot newest filed first. What waits in the delay levels comes before all that, queue by queue.
 //!
 //! Ground rules:
 //!
@@ -28,6 +28,7 @@
 
 mod budget;
 mod legs;
+mod levels;
 mod place;
 mod timeline;
 mod walk;

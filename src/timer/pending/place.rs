@@ -7,13 +7,14 @@
 //!        +-------+--------+----------+-------------+----------+--------+-------+
 //! ```
 //!
-//! Big-endian. *flags*: 1 the far ring, else the near one; 2 *position* and *incarnation* are there; 4 *far
-//! slot*, *low* and *high* are there; what is not there is zero.
+//! Big-endian. *flags*: 1 the far ring, 8 the delay levels, else the near ring; 2 *position* and *incarnation*
+//! are there; 4 *far slot*, *low* and *high* are there; what is not there is zero.
 //!
 //! - *slot* is the one that the walk is in, of the ring's own numbering. *position* is the next record of
 //!   its chain. A position means something only to the life of the server (*incarnation*) that gave it,
 //!   and only while the slot's chain reaches down to it; otherwise the slot is begun again. So after a
 //!   restart the rest of one slot may be given twice.
+//! - In the delay levels *slot* is the queue, and *position* the place of its next unit.
 //! - *far slot*, *low* and *high*: of that far slot's entries those with an offset from *low* to *high* have
 //!   been seen. Causes are filed in the order of their offsets, so in a far chain, newest first, offsets
 //!   fall, and what was seen is one range. When the far slot is re-filed while the walk rests, the walk
@@ -35,6 +36,7 @@ const _: () = assert!(PLACE_LENGTH == 49);
 const IS_FAR: u8 = 1;
 const HAS_NEXT: u8 = 2;
 const HAS_SEEN: u8 = 4;
+const IS_LEVEL: u8 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ring {
@@ -77,20 +79,25 @@ impl Seen {
 /// Where a walk goes on: see the page above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    pub(super) ring: Ring,
+    /// `None`: the delay levels, where a walk begins.
+    pub(super) ring: Option<Ring>,
     pub(super) slot: u64,
     pub(super) next: Option<NextRecord>,
     pub(super) seen: Option<Seen>,
 }
 
 impl Place {
+    pub(super) fn level(queue: u64) -> Self {
+        Self { ring: None, slot: queue, next: None, seen: None }
+    }
+
     pub(super) fn near(slot: u64, seen: Option<Seen>) -> Self {
-        Self { ring: Ring::Near, slot, next: None, seen }
+        Self { ring: Some(Ring::Near), slot, next: None, seen }
     }
 
     pub(super) fn far(slot: u64, seen: Option<Seen>) -> Self {
         let seen = seen.filter(|seen| seen.far_slot == slot);
-        Self { ring: Ring::Far, slot, next: None, seen }
+        Self { ring: Some(Ring::Far), slot, next: None, seen }
     }
 
     /// The bytes of the place.
@@ -101,8 +108,9 @@ impl Place {
         };
         put(SLOT, self.slot);
         let mut flags = match self.ring {
-            Ring::Near => 0,
-            Ring::Far => IS_FAR,
+            Some(Ring::Near) => 0,
+            Some(Ring::Far) => IS_FAR,
+            None => IS_LEVEL,
         };
         if let Some(next) = self.next {
             flags |= HAS_NEXT;
@@ -129,7 +137,11 @@ impl Place {
         let flags = bytes[FLAGS];
         let has = |flag| flags & flag != 0;
         let place = Self {
-            ring: if has(IS_FAR) { Ring::Far } else { Ring::Near },
+            ring: match (has(IS_LEVEL), has(IS_FAR)) {
+                (true, _) => None,
+                (false, true) => Some(Ring::Far),
+                (false, false) => Some(Ring::Near),
+            },
             slot: get(SLOT),
             next: has(HAS_NEXT)
                 .then(|| NextRecord { position: get(POSITION), incarnation: get(INCARNATION) }),
@@ -152,10 +164,11 @@ mod tests {
 
     fn places() -> impl Strategy<Value = Place> {
         let numbers = any::<[u64; 6]>();
-        (numbers, any::<[bool; 3]>()).prop_map(|(numbers, [far, next, seen])| {
+        let rings = prop_oneof![Just(None), Just(Some(Ring::Near)), Just(Some(Ring::Far))];
+        (numbers, rings, any::<[bool; 2]>()).prop_map(|(numbers, ring, [next, seen])| {
             let [slot, position, incarnation, far_slot, low, high] = numbers;
             Place {
-                ring: if far { Ring::Far } else { Ring::Near },
+                ring,
                 slot,
                 next: next.then_some(NextRecord { position, incarnation }),
                 seen: seen.then_some(Seen { far_slot, low, high }),
@@ -167,18 +180,23 @@ mod tests {
     fn the_bytes_are_those_of_version_1() {
         let next = Some(NextRecord { position: 0x0304, incarnation: 5 });
         let seen = Some(Seen { far_slot: 6, low: 7, high: 8 });
-        let place = Place { ring: Ring::Far, slot: 0x0102, next, seen };
+        let place = Place { ring: Some(Ring::Far), slot: 0x0102, next, seen };
         let mut golden = [0; PLACE_LENGTH];
         golden[0] = 7;
         (golden[7], golden[8], golden[15], golden[16]) = (1, 2, 3, 4);
         (golden[24], golden[32], golden[40], golden[48]) = (5, 6, 7, 8);
+        assert_eq!(place.encode(), golden);
+        let place = Place { next, ..Place::level(0x0102) };
+        let mut golden = [0; PLACE_LENGTH];
+        golden[0] = 10;
+        (golden[7], golden[8], golden[15], golden[16], golden[24]) = (1, 2, 3, 4, 5);
         assert_eq!(place.encode(), golden);
     }
 
     #[test]
     fn what_no_place_is_written_as_is_no_place() {
         let near = Place::near(5, None).encode();
-        for (at, byte) in [(0, 8), (0, 0x80), (16, 1), (24, 1), (32, 1), (48, 1)] {
+        for (at, byte) in [(0, 9), (0, 16), (0, 0x80), (16, 1), (24, 1), (32, 1), (48, 1)] {
             let mut bytes = near;
             bytes[at] = byte;
             assert_eq!(Place::decode(&bytes), None, "byte {at}");

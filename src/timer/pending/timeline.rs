@@ -3,8 +3,8 @@
 //! A slot that is counted as a whole counts in the bucket that its beginning lies in, or in the first one
 //! if it began before that; far slots are three days wide. What is walked, entry by entry, counts at its
 //! own deadline. Walked are the slots in which something was, or could have been, fired already, since
-//! their counts are behind until they are emptied; and everything when a topic is asked for, since slots
-//! count all topics together.
+//! their counts are behind until they are emptied; what waits in the delay levels; and everything when a
+//! topic is asked for, since slots count all topics together.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -117,8 +117,7 @@ impl Pending {
         clock: &dyn Clock,
     ) -> Result<(), WalkError> {
         let mut budget = Budget::new(clock, WALK_TIME, u64::MAX);
-        let first = self.slot_of(wanted.deadlines.start.as_millis());
-        let mut walk = self.walk_slots(wanted, Place::near(first, None), last);
+        let mut walk = self.walk_slots(wanted, Place::level(0), last);
         loop {
             match walk.step(&mut budget)? {
                 Step::Entry(entry) => timeline.add(Timestamp::from_millis(entry.deadline), 1),

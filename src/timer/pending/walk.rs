@@ -10,7 +10,9 @@ use super::legs::{Leg, Refiling, legs};
 use super::place::{NextRecord, Ring, Seen};
 use super::{Budget, Pending, Place};
 use crate::clock::Timestamp;
+use crate::commitlog::ReadError;
 use crate::commitlog::settled::SettledError;
+use crate::consumequeue::QueueError;
 use crate::message::offset::Offset;
 use crate::message::timer_tag::{TimedKind, TimerTag};
 
@@ -23,12 +25,16 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    fn takes(&self, entry: &Entry) -> bool {
+    pub(super) fn takes(&self, entry: &Entry) -> bool {
         let tag = TimerTag(entry.tag);
-        tag.kind() == Some(TimedKind::Message)
-            && self.deadlines.contains(&Timestamp::from_millis(entry.deadline))
+        matches!(tag.kind(), Some(TimedKind::Message | TimedKind::Level))
+            && self.may_take(Timestamp::from_millis(entry.deadline), tag.tag_hash())
             && self.topic_id.is_none_or(|id| id == tag.topic_id())
-            && self.tag_hash.is_none_or(|hash| hash == tag.tag_hash())
+    }
+
+    /// The same, of a message whose topic is not known.
+    pub(super) fn may_take(&self, deadline: Timestamp, tag_hash: u16) -> bool {
+        self.deadlines.contains(&deadline) && self.tag_hash.is_none_or(|hash| hash == tag_hash)
     }
 }
 
@@ -50,17 +56,21 @@ pub enum WalkError {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Settled(#[from] SettledError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 /// A walk over what is pending. It knows at each moment where it stands, and can be taken up there by
 /// another walk.
 #[derive(Debug)]
 pub struct Walk<'a> {
-    pending: &'a Pending,
-    wanted: Wanted,
+    pub(super) pending: &'a Pending,
+    pub(super) wanted: Wanted,
     /// The last near slot to look at.
     last: u64,
-    place: Place,
+    pub(super) place: Place,
     legs: VecDeque<Leg>,
     current: Option<(Leg, Chain)>,
 }
@@ -68,11 +78,9 @@ pub struct Walk<'a> {
 impl Pending {
     /// A walk over what is `wanted`, from `place` on or, with `None`, from the beginning.
     pub fn walk(&self, wanted: Wanted, place: Option<Place>) -> Walk<'_> {
-        let Range { start, end } = &wanted.deadlines;
-        let first = self.slot_of(start.as_millis());
-        let last = self.slot_of(end.as_millis().saturating_sub(1));
+        let last = self.slot_of(wanted.deadlines.end.as_millis().saturating_sub(1));
         // What came too late for its own slot joined the one that was open then.
-        self.walk_slots(wanted, place.unwrap_or(Place::near(first, None)), last.max(self.opened()))
+        self.walk_slots(wanted, place.unwrap_or(Place::level(0)), last.max(self.opened()))
     }
 
     pub(super) fn walk_slots(&self, wanted: Wanted, place: Place, last: u64) -> Walk<'_> {
@@ -95,6 +103,13 @@ impl Walk<'_> {
         loop {
             if budget.is_spent() {
                 return Ok(Step::Paused);
+            }
+            if self.place.ring.is_none() {
+                budget.spend(1);
+                match self.step_level(budget)? {
+                    Some(entry) => return Ok(Step::Entry(entry)),
+                    None => continue,
+                }
             }
             let Some((leg, mut chain)) = self.current.take() else {
                 if !self.next_leg() {
@@ -125,7 +140,7 @@ impl Walk<'_> {
         }
         let Some(leg) = self.legs.pop_front() else { return false };
         let start = self.start_of(&leg);
-        if (self.place.ring, self.place.slot) != (leg.ring, leg.slot) {
+        if (self.place.ring, self.place.slot) != (Some(leg.ring), leg.slot) {
             let seen = self.place.seen;
             self.place = match leg.ring {
                 Ring::Near => Place::near(leg.slot, seen),
@@ -142,7 +157,7 @@ impl Walk<'_> {
 
     /// The record to begin with: where the walk stands, if that still is in the chain.
     fn start_of(&self, leg: &Leg) -> Position {
-        let here = (self.place.ring, self.place.slot) == (leg.ring, leg.slot);
+        let here = (self.place.ring, self.place.slot) == (Some(leg.ring), leg.slot);
         let next = self.place.next.filter(|_| here);
         let next = next.filter(|next| next.incarnation == self.pending.store.incarnation());
         next.and_then(|next| Position::new(next.position))
@@ -159,13 +174,18 @@ impl Walk<'_> {
         if !self.wanted.takes(entry) {
             return Ok(false);
         }
-        // A topic that was deleted takes what waited in it along.
-        let topic = self.pending.store.topic_by_id(TimerTag(entry.tag).topic_id());
-        if topic.is_none_or(|topic| topic.is_deleted()) {
-            return Ok(false);
-        }
-        let settled = self.pending.store.log().settled().get(Offset::new(entry.offset))?;
-        Ok(settled.is_none() || planted::is(Fault::ListSettled))
+        Ok(self.has_topic(entry.tag) && !self.is_settled(Offset::new(entry.offset))?)
+    }
+
+    /// A topic that was deleted takes what waited in it along.
+    pub(super) fn has_topic(&self, tag: u64) -> bool {
+        let topic = self.pending.store.topic_by_id(TimerTag(tag).topic_id());
+        topic.is_some_and(|topic| !topic.is_deleted())
+    }
+
+    pub(super) fn is_settled(&self, cause: Offset) -> Result<bool, SettledError> {
+        let settled = self.pending.store.log().settled().get(cause)?;
+        Ok(settled.is_some() && !planted::is(Fault::ListSettled))
     }
 
     /// Whether the entry was seen in a far slot that is, or was, re-filed; notes it if the slot is far.

@@ -51,6 +51,9 @@ fn any_placement() -> impl Strategy<Value = Placement> {
         any::<u64>().prop_map(|queue_offset| Placement::Ready { queue_offset }),
         any::<u64>()
             .prop_map(|millis| Placement::Timed { deadline: Timestamp::from_millis(millis) }),
+        (any::<u64>(), 0..u16::MAX).prop_map(|(millis, queue)| {
+            Placement::Level { deadline: Timestamp::from_millis(millis), queue }
+        }),
     ]
 }
 

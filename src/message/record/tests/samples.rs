@@ -115,6 +115,12 @@ fn keyed_timer() -> Message {
     Message { topic: "t".into(), tag_hash: 0, timer: Some(timer), ..plain }
 }
 
+/// Waits in the last queue that the level topic can have.
+fn leveled() -> Message {
+    let placement = Placement::Level { deadline: at(1001), queue: 0xfffe };
+    Message { topic: "t".into(), tag_hash: 0, ..message(placement, Attributes::default()) }
+}
+
 fn idempotency_key() -> IdempotencyKey {
     let accepted = |distance, timed| ItemOutcome::Accepted {
         distance,
@@ -215,6 +221,19 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
         ("ready", Fact::Message(message(ready, all_attributes()).into(), b"cancel me".to_vec())),
         ("timed", Fact::Message(message(timed, all_attributes()).into(), (0..=255).collect())),
         ("keyed timer", Fact::Message(keyed_timer().into(), b"b".to_vec())),
+        ("level", Fact::Message(leveled().into(), b"b".to_vec())),
+        (
+            "reschedule out of a level",
+            Fact::Reschedule(Reschedule {
+                cause: Offset::new(64),
+                message: Offset::new(64),
+                was_due_at: at(1001),
+                deadline: at(90_001),
+                tag: 0x4000_0003_0002_0000,
+                at: at(9),
+                message_length: 123,
+            }),
+        ),
         (
             "reschedule",
             Fact::Reschedule(Reschedule {
@@ -260,6 +279,17 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
                 },
                 at: at(5),
                 name: "orders".into(),
+                delays_ms: vec![],
+            }),
+        ),
+        (
+            "levels set",
+            Fact::TopicSet(TopicSet {
+                topic_id: 3,
+                settings: TopicSettings::mixed(3),
+                at: at(5),
+                name: "SCHEDULE_TOPIC_XXXX".into(),
+                delays_ms: vec![1000, 5000, 7_200_000],
             }),
         ),
         ("group set", group_set(GroupSettings { backoff_ms: vec![10_000], ..Default::default() })),

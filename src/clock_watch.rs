@@ -1,4 +1,4 @@
-//! Watching the wall clock against the monotonic one.
+//! Watching the wall clock against the monotonic one, for whoever fires by it: the timer and the delay levels.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub enum ClockStep {
 /// Notices steps, and holds firing after a jump forward: a clock that is wrong by an hour fires what
 /// cannot be called back, so an operator (or NTP) gets a while to put it right.
 #[derive(Debug)]
-pub(super) struct ClockWatch {
+pub(crate) struct ClockWatch {
     jump_ms: u64,
     hold: Duration,
     last: Option<Now>,
@@ -25,12 +25,12 @@ pub(super) struct ClockWatch {
 }
 
 impl ClockWatch {
-    pub(super) fn new(jump_ms: u64, hold_ms: u64) -> Self {
+    pub(crate) fn new(jump_ms: u64, hold_ms: u64) -> Self {
         Self { jump_ms, hold: Duration::from_millis(hold_ms), last: None, held_until: None }
     }
 
     /// Looks at a reading; answers a step, if there was one since the last reading.
-    pub(super) fn look(&mut self, now: Now) -> Option<ClockStep> {
+    pub(crate) fn look(&mut self, now: Now) -> Option<ClockStep> {
         let step = self.last.replace(now).and_then(|last| step(last, now));
         if let Some(ClockStep::Forward { ms }) = step
             && ms > self.jump_ms
@@ -44,7 +44,7 @@ impl ClockWatch {
     }
 
     /// How long firing is held still.
-    pub(super) fn held_for(&self, now: Now) -> Option<Duration> {
+    pub(crate) fn held_for(&self, now: Now) -> Option<Duration> {
         self.held_until.map(|until| until.saturating_sub(now.monotonic))
     }
 }
