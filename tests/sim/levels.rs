@@ -1,19 +1,50 @@
 //! Delay levels over a manual clock: each fires at its time and no earlier, in order, whatever becomes of the
 //! table, of the clock, or of a record.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::consumer::Received;
+use horolog::message::record::Placement;
 use horolog::message::{LevelTable, Moment, State};
 use horolog::producer::{self, CancelAnswer, Cancelled, Changed, PutAnswer, Query, WhenMatched};
 use horolog::timer::pending::Timeline;
 use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::bench::{Bench, START};
+use crate::model::{Checked, ensure};
+use crate::world::World;
 
 const SECOND: u64 = 1000;
 const HOUR: u64 = 3600 * SECOND;
+
+impl World {
+    /// What has waited in one level queue stands in a queue of its topic in the order in which it was put,
+    /// whatever tables and clocks were in between.
+    pub(crate) fn check_level_order(&mut self) -> Checked {
+        let store = &self.engine().store;
+        let mut rows: BTreeMap<(u32, u16, u16), Vec<(u64, u64)>> = BTreeMap::new();
+        for message in &self.model.messages {
+            let Some((topic_id, queue, place)) = message.place else { continue };
+            let moved = message.moments.len() > 1 || message.fire_asked;
+            let Ok(found) = producer::find(store, &message.id) else { continue };
+            if let Placement::Level { queue: level, .. } = found.message.placement
+                && !moved
+            {
+                let row = rows.entry((topic_id, queue, level)).or_default();
+                row.push((found.offset.get(), place));
+            }
+        }
+        for (of, mut row) in rows {
+            row.sort_unstable();
+            let in_order = row.is_sorted_by_key(|&(_, place)| place);
+            ensure!(in_order, "{of:?} is out of order: {row:?}");
+            self.coverage.leveled_in_order += row.len() as u64 - 1;
+        }
+        Ok(())
+    }
+}
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp::from_millis(START)))

@@ -47,6 +47,7 @@ const START: u64 = 1_790_000_000_000;
 pub(crate) struct Coverage {
     pub puts: u64,
     pub leveled: u64,
+    pub leveled_in_order: u64,
     pub fired: u64,
     pub cancelled: u64,
     pub told_delivered: u64,
@@ -77,10 +78,11 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    fn fields(&self) -> [(&'static str, u64); 28] {
+    fn fields(&self) -> [(&'static str, u64); 29] {
         [
             ("puts", self.puts),
             ("put with a level", self.leveled),
+            ("in the order of their level", self.leveled_in_order),
             ("fired", self.fired),
             ("cancelled", self.cancelled),
             ("told delivered", self.told_delivered),
@@ -113,6 +115,7 @@ impl Coverage {
     pub(crate) fn add(&mut self, other: &Self) {
         self.puts += other.puts;
         self.leveled += other.leveled;
+        self.leveled_in_order += other.leveled_in_order;
         self.fired += other.fired;
         self.cancelled += other.cancelled;
         self.told_delivered += other.told_delivered;
@@ -565,6 +568,7 @@ impl World {
         ensure!(self.engine().store.pending() == 0, "{} still wait", self.engine().store.pending());
         let seen = self.read_all(GROUPS)?;
         self.model.check_all_seen(&seen)?;
+        self.check_level_order()?;
         for group in 0..GROUPS {
             self.audit_group(group)?;
         }

@@ -50,9 +50,8 @@ impl Walk<'_> {
 
     /// The unit as an entry, if it is pending and wanted.
     fn entry(&self, unit: &Unit, budget: &mut Budget<'_>) -> Result<Option<Entry>, WalkError> {
-        let deadline = unit.time.as_millis();
-        // Of any topic: what it is of is not known yet.
         let tag_hash = unit.tag_hash;
+        // What the unit says is asked first: most are left out without a read.
         let in_question = !unit.is_hole() && self.wanted.may_take(unit.time, tag_hash);
         if !in_question || self.is_settled(unit.offset)? {
             return Ok(None);
@@ -67,7 +66,8 @@ impl Walk<'_> {
         };
         let Some(head) = head else { return Ok(None) };
         let tag = TimerTag::level(head.topic_id, head.queue, tag_hash).0;
-        let entry = Entry { deadline, offset: unit.offset.get(), length: unit.length, tag };
+        let (deadline, offset) = (unit.time.as_millis(), unit.offset.get());
+        let entry = Entry { deadline, offset, length: unit.length, tag };
         Ok((self.wanted.takes(&entry) && self.has_topic(tag)).then_some(entry))
     }
 }
