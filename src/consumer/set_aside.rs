@@ -47,6 +47,7 @@ impl Consumers {
         drop(turn);
         for (seat, granted, _) in lost {
             leases.queue(group, *seat).acking(granted.queue_offset, granted.number);
+            leases.done(group, *seat, self.topic_of(*seat), granted.queue_offset);
         }
         Ok(())
     }

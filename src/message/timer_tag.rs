@@ -13,6 +13,8 @@
 pub enum TimedKind {
     /// A message that becomes readable.
     Message = 1,
+    /// A message that comes again: in its retry queue, where the tag hash is the attempts made.
+    Retry = 2,
 }
 
 /// Topic ids have 28 bits here, so there are no more than that.
@@ -23,8 +25,17 @@ pub struct TimerTag(pub u64);
 
 impl TimerTag {
     pub fn message(topic_id: u32, queue: u16, tag_hash: u16) -> Self {
+        Self::of(TimedKind::Message, topic_id, queue, tag_hash)
+    }
+
+    /// A retry topic has one queue.
+    pub fn retry(retry_topic: u32, attempts: u16) -> Self {
+        Self::of(TimedKind::Retry, retry_topic, 0, attempts)
+    }
+
+    fn of(kind: TimedKind, topic_id: u32, queue: u16, tag_hash: u16) -> Self {
         debug_assert!(topic_id <= MAX_TOPIC_ID);
-        let kind = TimedKind::Message as u64;
+        let kind = kind as u64;
         let low = u64::from(queue) << 16 | u64::from(tag_hash);
         Self(kind << 60 | u64::from(topic_id) << 32 | low)
     }
@@ -33,6 +44,7 @@ impl TimerTag {
     pub fn kind(self) -> Option<TimedKind> {
         match self.0 >> 60 {
             1 => Some(TimedKind::Message),
+            2 => Some(TimedKind::Retry),
             _ => None,
         }
     }
@@ -60,6 +72,9 @@ mod tests {
         assert_eq!(tag.0, 0x1fff_ffff_fffe_1234);
         assert_eq!(tag.kind(), Some(TimedKind::Message));
         assert_eq!((tag.topic_id(), tag.queue(), tag.tag_hash()), (MAX_TOPIC_ID, 0xfffe, 0x1234));
+        let tag = TimerTag::retry(3, 5);
+        assert_eq!(tag.0, 0x2000_0003_0000_0005);
+        assert_eq!(tag.kind(), Some(TimedKind::Retry));
         assert_eq!(TimerTag(0xf000_0000_0000_0000).kind(), None);
     }
 }

@@ -11,6 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::Timestamp;
+
 /// Everything below `floor` is acknowledged; above it, what the stretches cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueProgress {
@@ -21,6 +23,8 @@ pub struct QueueProgress {
     above: u64,
     /// Attempts that ended without an ack, of messages that have any.
     attempts: BTreeMap<u64, u32>,
+    /// Not to be handed out again before: of messages that wait in their place.
+    delays: BTreeMap<u64, Timestamp>,
 }
 
 impl QueueProgress {
@@ -36,11 +40,21 @@ impl QueueProgress {
         attempts: BTreeMap<u64, u32>,
     ) -> Self {
         let above = stretches.iter().map(|(first, end)| end - first).sum();
-        Self { floor, stretches, above, attempts }
+        Self { floor, stretches, above, attempts, delays: BTreeMap::new() }
     }
 
     pub fn parts(&self) -> (u64, &BTreeMap<u64, u64>, &BTreeMap<u64, u32>) {
         (self.floor, &self.stretches, &self.attempts)
+    }
+
+    /// Until when messages wait in their place.
+    pub fn delays(&self) -> &BTreeMap<u64, Timestamp> {
+        &self.delays
+    }
+
+    #[must_use]
+    pub fn with_delays(self, delays: BTreeMap<u64, Timestamp>) -> Self {
+        Self { delays, ..self }
     }
 
     /// The first offset that is not acknowledged.
@@ -78,6 +92,7 @@ impl QueueProgress {
         }
         while let Some((&attempted, _)) = self.attempts.range(first..end).next() {
             self.attempts.remove(&attempted);
+            self.delays.remove(&attempted);
         }
         // Every stretch that overlaps or touches becomes part of this one.
         while let Some((&other, &others_end)) = self.stretches.range(..=end).next_back() {
@@ -102,6 +117,19 @@ impl QueueProgress {
             let known = self.attempts.entry(offset).or_default();
             *known = attempt.max(*known);
         }
+    }
+
+    /// The attempt ended, and the next one is not to begin before `until`.
+    pub fn delayed(&mut self, offset: u64, attempt: u32, until: Timestamp) {
+        if !self.is_acked(offset) && self.attempts(offset) <= attempt {
+            self.attempted(offset, attempt);
+            self.delays.insert(offset, until);
+        }
+    }
+
+    /// Until when the message waits in its place, if it does.
+    pub fn delayed_until(&self, offset: u64) -> Option<Timestamp> {
+        self.delays.get(&offset).copied()
     }
 
     /// How many attempts have ended without an ack.

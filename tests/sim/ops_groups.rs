@@ -94,7 +94,7 @@ impl World {
             false => StartFrom::Earliest,
         };
         let mut settings = GroupSettings { start_from, ..GroupSettings::default() };
-        settings.max_attempts = 1 + u32::try_from(self.random.below(50)).expect("below 50");
+        settings.max_attempts = 500 + u32::try_from(self.random.below(50)).expect("below 50");
         for topic in 0..TOPICS {
             if self.random.once_in(3) {
                 let filter = match self.model.reads.latest((group, topic)) {

@@ -43,6 +43,14 @@ pub enum Fault {
     HashIsTag,
     /// What a filter leaves out is passed and not recorded.
     ExcludedNotRecorded,
+    /// A retry does not say how often its message was handed out.
+    RetryForgetsAttempts,
+    /// No message has a message group.
+    NoMessageGroups,
+    /// The next one of a message group goes before the ack of the one before is durable.
+    ReleaseBeforeFold,
+    /// A lease that was the last one ends like any other.
+    NoDeadLetters,
 }
 
 #[cfg(debug_assertions)]

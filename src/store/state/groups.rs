@@ -1,6 +1,7 @@
 //! Groups in the state; see the page above.
 
 use super::{GroupState, Reader, StateError, Writer};
+use crate::clock::Timestamp;
 use crate::message::record::{decode_settings, encode_settings};
 use crate::message::{GroupSettings, TagFilter};
 use crate::store::groups::Reading;
@@ -60,14 +61,21 @@ fn encode_progress(progress: &QueueProgress, out: &mut Writer) {
         out.u64(offset);
         out.u32(attempts);
     }
+    out.count(progress.delays().len());
+    for (&offset, &until) in progress.delays() {
+        out.u64(offset);
+        out.u64(until.as_millis());
+    }
 }
 
 fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> {
     let floor = input.u64()?;
     let stretches = input.list(|input| Ok((input.u64()?, input.u64()?)))?;
     let attempts = input.list(|input| Ok((input.u64()?, input.u32()?)))?;
+    let delays = input.list(|input| Ok((input.u64()?, Timestamp::from_millis(input.u64()?))))?;
     let (stretches, attempts) = (stretches.into_iter().collect(), attempts.into_iter().collect());
-    Ok(QueueProgress::from_parts(floor, stretches, attempts))
+    let progress = QueueProgress::from_parts(floor, stretches, attempts);
+    Ok(progress.with_delays(delays.into_iter().collect()))
 }
 
 fn encode_reading(reading: &Reading, out: &mut Writer) {
