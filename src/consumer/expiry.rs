@@ -14,7 +14,6 @@ use crate::commitlog::{AppendError, Durability, Receipt};
 use crate::message::record::{Acked, DeadLetter, DeathReason, LeaseExpired};
 use crate::stage::{Progress, Signal, Stage, StageError};
 use crate::store::{Group, Holds, MakeError};
-use timerlog::planted::{self, Fault};
 
 /// Leases ended in one turn, at most.
 const BATCH: usize = 256;
@@ -68,7 +67,7 @@ impl Consumers {
         };
         let group = self.store.group_by_id(end.seat.group_id);
         let last = |group: &Arc<Group>| lease.attempt >= group.settings().max_attempts;
-        let Some(group) = group.filter(last).filter(|_| !planted::is(Fault::NoDeadLetters)) else {
+        let Some(group) = group.filter(last) else {
             return Ok(Last::NotYet);
         };
         let origin = match self.origin(end.seat, end.queue_offset) {

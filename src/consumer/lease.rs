@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::clock::{Now, Timestamp};
 use crate::store::QueueProgress;
+use timerlog::planted::{self, Fault};
 
 /// How many messages of a queue may be out or wait to be handed out again: what a group's memory is bounded
 /// by. Then the queue waits for acks. What the filter leaves out does not count.
@@ -109,6 +110,14 @@ pub(super) enum Verdict {
     EndOfTurn,
 }
 
+/// What is out together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    None,
+    /// Of each message group one.
+    ByMessageGroup,
+}
+
 /// A message about to be handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Granted {
@@ -122,6 +131,7 @@ pub(super) struct Terms<'a> {
     pub(super) numbers: &'a mut LeaseNumber,
     pub(super) now: Now,
     pub(super) until: Duration,
+    pub(super) order: Order,
     /// What waits in its place by a record of an earlier life: until when.
     pub(super) delayed: Vec<(u64, LeaseNumber, Duration)>,
     /// Judges units that were not handed out before.
@@ -231,8 +241,14 @@ impl QueueLeases {
             if offset >= committed {
                 return None;
             }
-            // Held under a handle of an earlier life.
+            // Held, or done with, under a handle of an earlier life. In an ordered group it owns its message
+            // group all the same.
             if self.out.contains_key(&offset) {
+                if terms.order == Order::ByMessageGroup
+                    && (terms.judge)(offset) == Verdict::EndOfTurn
+                {
+                    return None;
+                }
                 self.cursor += 1;
                 continue;
             }
@@ -299,7 +315,10 @@ impl QueueLeases {
             };
         }
         if progress.is_acked(queue_offset) {
-            return Standing::Acked;
+            // Another handle may have given it back, in an earlier life, too.
+            let went_on =
+                progress.is_returned(queue_offset) && !planted::is(Fault::ReturnedIsAcked);
+            return if went_on { Standing::Nacked } else { Standing::Acked };
         }
         // A lease of an earlier life that was extended in this one, and ran out, is readable again.
         let came_back = self.ready.contains_key(&queue_offset);
@@ -348,7 +367,10 @@ impl QueueLeases {
 
     /// What waited for another one of its message group may be handed out.
     pub(super) fn unpark(&mut self, queue_offset: u64) {
-        self.ready.insert(queue_offset, 0);
+        // One that is out under a handle of an earlier life is not handed out once more.
+        if !self.out.contains_key(&queue_offset) {
+            self.ready.insert(queue_offset, 0);
+        }
     }
 
     /// Where new messages are looked for.

@@ -147,7 +147,7 @@ impl Leases {
     /// The message is done, by a record that is appended: in an ordered group the next one of its message
     /// group may go when dispatch has folded that.
     fn done(&mut self, group: &Group, place: Seat, topic_id: u32, offset: u64) {
-        if self.lanes.contains_key(&(group.id, topic_id)) {
+        if group.settings().ordered {
             self.releases.push_back(Release { place: (place, offset), topic_id });
         }
     }

@@ -41,6 +41,8 @@ pub enum NackError {
 /// What is known of a handle before the lock is taken.
 struct Given {
     handle: Handle,
+    /// That ended: the handle's, or a later one that a restart has made void.
+    attempt: u32,
     seat: Seat,
     origin: Origin,
     topic: Arc<Topic>,
@@ -101,7 +103,7 @@ impl Consumers {
             if given.topic.is_deleted() {
                 continue;
             }
-            let (group_id, attempt, origin) = (group.id, given.handle.attempt, given.origin);
+            let (group_id, attempt, origin) = (group.id, given.attempt, given.origin);
             let (at, place) = (now.wall, place_of(given.seat, given.handle.queue_offset));
             let comes_at = add(now.wall, delay.unwrap_or_else(|| settings.backoff(attempt)));
             let tag = match &given.next {
@@ -139,9 +141,9 @@ impl Consumers {
             let number = LeaseNumber(given.handle.lease);
             let queue = leases.queue(group, seat);
             if let Next::StaysInPlace = given.next {
-                let wait = delay.unwrap_or_else(|| settings.backoff(given.handle.attempt));
+                let wait = delay.unwrap_or_else(|| settings.backoff(given.attempt));
                 let until = now.monotonic + wait;
-                queue.delay(queue_offset, number, given.handle.attempt, until);
+                queue.delay(queue_offset, number, given.attempt, until);
                 leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
                 continue;
             }
@@ -172,14 +174,17 @@ impl Consumers {
         let Some(topic) = self.store.topic_by_id(origin.topic_id) else { return Ok(None) };
         let settings = group.settings();
         let make = |holds| self.store.system_topic_or_make(holds, group, topic.id, now.wall);
-        let next = if handle.attempt >= settings.max_attempts {
+        let key = (seat.topic_id, seat.queue);
+        let ended = group.progress(key, |progress| progress.attempts(handle.queue_offset));
+        let attempt = ended.max(handle.attempt);
+        let next = if attempt >= settings.max_attempts {
             make(Holds::DeadLetters)?.map(Next::DeadLetters)
         } else if settings.ordered {
             Some(Next::StaysInPlace)
         } else {
             make(Holds::Retries)?.map(Next::Retries)
         };
-        Ok(next.map(|next| Given { handle, seat, origin, topic, next }))
+        Ok(next.map(|next| Given { handle, attempt, seat, origin, topic, next }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::filter::{Grants, Look};
-use super::lease::{Granted, LeaseNumber, Terms};
+use super::lease::{Granted, LeaseNumber, Order, Terms};
 use super::retry::Source;
 use super::{Consumers, End, Seat};
 use crate::clock::{Now, Timestamp};
@@ -234,10 +234,14 @@ impl Consumers {
             let source = &sources[queue];
             let (seat, committed) = (source.seat, source.units().committed());
             let mut numbers = leases.numbers;
+            let order = match group.settings().ordered {
+                true => Order::ByMessageGroup,
+                false => Order::None,
+            };
             let mut lanes = leases.lanes.remove(&(group.id, topic.id));
             let judge = &mut |offset| source.judge(&mut look, lanes.as_mut(), offset);
             let delayed = Vec::new();
-            let mut terms = Terms { numbers: &mut numbers, now, until, judge, delayed };
+            let mut terms = Terms { numbers: &mut numbers, now, until, order, judge, delayed };
             granted.clear();
             leases.look(group, seat, |state, progress| {
                 state.grant(left, committed, progress, &mut terms, &mut granted);
@@ -275,10 +279,6 @@ impl Consumers {
         Ok(Grants { granted: all, filter, more })
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the facts of one message on its way out"
-    )]
     fn read(
         &self,
         group: &Group,

@@ -15,7 +15,6 @@ use crate::commitlog::ReadError;
 use crate::consumequeue::ConsumeQueue;
 use crate::message::TagFilter;
 use crate::store::{Group, Holds, Queue, Read, Topic};
-use timerlog::planted::{self, Fault};
 
 /// One queue that a group reads.
 pub(super) struct Source {
@@ -162,7 +161,7 @@ impl Consumers {
             let (seat, offset): Place = release.place;
             let Some(group) = self.store.group_by_id(seat.group_id) else { continue };
             let folded = leases.look(&group, seat, |_, progress| progress.is_acked(offset));
-            if !folded && !planted::is(Fault::ReleaseBeforeFold) {
+            if !folded {
                 leases.releases.push_back(release);
                 continue;
             }

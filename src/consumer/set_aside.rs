@@ -49,6 +49,8 @@ impl Consumers {
             leases.queue(group, *seat).acking(granted.queue_offset, granted.number);
             leases.done(group, *seat, self.topic_of(*seat), granted.queue_offset);
         }
+        drop(leases);
+        self.expiry_signal.raise();
         Ok(())
     }
 }

@@ -9,9 +9,12 @@
 //! Memory grows with the gaps, not with the distance: there are at most as many stretches as messages below
 //! the read cursor that are out or waiting to come again, and of those there is a bound.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::Timestamp;
+
+/// Places kept of messages that went on: what a retry storm costs in memory, and in a checkpoint.
+const MAX_RETURNED: usize = 4096;
 
 /// Everything below `floor` is acknowledged; above it, what the stretches cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +28,11 @@ pub struct QueueProgress {
     attempts: BTreeMap<u64, u32>,
     /// Not to be handed out again before: of messages that wait in their place.
     delays: BTreeMap<u64, Timestamp>,
+    /// Places that are acknowledged because their message went on, to its retry or to the dead letters: who
+    /// acknowledges that again is not told that it is done.
+    returned: BTreeSet<u64>,
+    /// Below this nobody knows any more which places those are.
+    vouched_from: u64,
 }
 
 impl QueueProgress {
@@ -40,7 +48,7 @@ impl QueueProgress {
         attempts: BTreeMap<u64, u32>,
     ) -> Self {
         let above = stretches.iter().map(|(first, end)| end - first).sum();
-        Self { floor, stretches, above, attempts, delays: BTreeMap::new() }
+        Self { floor, stretches, above, attempts, ..Self::default() }
     }
 
     pub fn parts(&self) -> (u64, &BTreeMap<u64, u64>, &BTreeMap<u64, u32>) {
@@ -52,9 +60,36 @@ impl QueueProgress {
         &self.delays
     }
 
+    /// What went on, and from where on that is known.
+    pub fn returned(&self) -> (u64, &BTreeSet<u64>) {
+        (self.vouched_from, &self.returned)
+    }
+
+    /// Puts back what [`QueueProgress::delays`] and [`QueueProgress::returned`] gave.
     #[must_use]
-    pub fn with_delays(self, delays: BTreeMap<u64, Timestamp>) -> Self {
-        Self { delays, ..self }
+    pub fn with_returned(
+        self,
+        delays: BTreeMap<u64, Timestamp>,
+        vouched_from: u64,
+        returned: BTreeSet<u64>,
+    ) -> Self {
+        Self { delays, vouched_from, returned, ..self }
+    }
+
+    /// The place is done with, and its message goes on.
+    pub fn give_back(&mut self, offset: u64) {
+        self.ack(offset);
+        self.returned.insert(offset);
+        if self.returned.len() > MAX_RETURNED
+            && let Some(oldest) = self.returned.pop_first()
+        {
+            self.vouched_from = self.vouched_from.max(oldest + 1);
+        }
+    }
+
+    /// Whether the message of the acknowledged place went on, or may have.
+    pub fn is_returned(&self, offset: u64) -> bool {
+        offset < self.vouched_from || self.returned.contains(&offset)
     }
 
     /// The first offset that is not acknowledged.
@@ -182,6 +217,18 @@ mod tests {
         assert_eq!(progress.attempts(5), 0);
         progress.attempted(5, 3);
         assert_eq!(progress.attempts(5), 0);
+    }
+
+    #[test]
+    fn what_went_on_is_told_from_what_was_acknowledged_and_costs_little() {
+        let mut progress = QueueProgress::default();
+        progress.ack(0);
+        progress.give_back(1);
+        assert!(!progress.is_returned(0) && progress.is_returned(1) && progress.is_acked(1));
+        (2..2 + MAX_RETURNED as u64).for_each(|offset| progress.give_back(offset));
+        assert!(progress.is_returned(0), "nobody knows any more");
+        assert_eq!(progress.returned().1.len(), MAX_RETURNED);
+        assert!(!progress.is_returned(2 + MAX_RETURNED as u64));
     }
 
     #[test]

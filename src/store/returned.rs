@@ -30,7 +30,7 @@ impl Fold {
         };
         let (id, at) = (TimerTag(tag).topic_id(), record.header.offset);
         let retries = self.system_topic(id, Holds::Retries, &group, topic_id, at)?;
-        group.progress.lock().entry(key).or_default().ack(queue_offset);
+        group.progress.lock().entry(key).or_default().give_back(queue_offset);
         let (offset, length) = (at, pointer_length(record));
         let unit = Unit { offset, length, tag_hash: 0, time: nack.comes_at };
         self.file_timer_unit(dispatcher, unit);
@@ -52,7 +52,9 @@ impl Fold {
         let at = record.header.offset;
         self.system_topic(letter.dead_letters, Holds::DeadLetters, &group, topic_id, at)?;
         let Acked { topic_id, queue, queue_offset } = letter.place;
-        group.progress.lock().entry((topic_id, queue)).or_default().ack(queue_offset);
+        let mut progress = group.progress.lock();
+        progress.entry((topic_id, queue)).or_default().give_back(queue_offset);
+        drop(progress);
         let (length, time) = (pointer_length(record), letter.at);
         let unit = Unit { offset: at, length, tag_hash: 0, time };
         dispatcher.batch.add((letter.dead_letters, 0), letter.queue_offset, unit);

@@ -1,7 +1,7 @@
 //! The state at a place in the log, as bytes: what a checkpoint holds.
 //!
 //! ```text
-//! version 4 (now 2) · T: offset 8, next group number 8, previous hash 16, incarnation 8
+//! version 2 · T: offset 8, next group number 8, previous hash 16, incarnation 8
 //! durable upto 8 · settled pages written upto 8
 //! counts: accepted 8, scheduled 8, fired 8, cancelled 8, dropped 8, timer units 8
 //! next topic id 4 · next group id 4
@@ -10,6 +10,7 @@
 //! groups 4, each: id 4, epoch 4, invisible for 8, name; settings 4, bytes (the body of their record);
 //!     queues 4, each: topic 4, queue 2, floor 8, stretches 4, each: first 8, end 8,
 //!         attempts 4, each: offset 8, attempts 4, delays 4, each: offset 8, until ms 8;
+//!         vouched from 8, returned 4, each: offset 8;
 //!     topics read 4, each: topic 4, fence 8, tags 4 and each of them, all ones: not decided
 //! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
 //! ```
@@ -301,6 +302,7 @@ mod tests {
         let mut progress = QueueProgress::default();
         [0, 1, 5, 200].into_iter().for_each(|offset| progress.ack(offset));
         progress.attempted(7, 3);
+        progress.give_back(9);
         progress.delayed(8, 1, crate::clock::Timestamp::from_millis(9));
         let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
         State {

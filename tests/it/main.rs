@@ -1,5 +1,6 @@
 //! The server from outside: over HTTP, and as a process.
 
+mod dead_letters;
 mod fixture;
 mod group_settings;
 mod groups;

@@ -5,10 +5,10 @@ use timerlog::planted::{Fault, plant};
 use crate::OPERATIONS;
 use crate::world::World;
 
-/// The first seed, of a hundred, whose run notices the fault.
+/// The first seed, of four hundred, whose run notices the fault.
 fn noticed(fault: Fault) -> Option<(u64, String)> {
     plant(Some(fault));
-    let found = (0..100).find_map(|seed| {
+    let found = (0..400).find_map(|seed| {
         let run = std::panic::catch_unwind(|| World::new(seed).run(OPERATIONS));
         match run {
             Ok(Ok(_)) => None,
@@ -52,4 +52,7 @@ planted! {
     handles_that_outlive_a_reset_are_noticed: Fault::NoFence;
     a_hash_taken_for_the_tag_is_noticed: Fault::HashIsTag;
     what_is_left_out_and_not_recorded_is_noticed: Fault::ExcludedNotRecorded;
+    a_retry_that_counts_from_one_is_noticed: Fault::RetryForgetsAttempts;
+    an_ack_of_what_went_on_is_noticed: Fault::ReturnedIsAcked;
+    message_groups_that_nobody_looks_at_are_noticed: Fault::NoMessageGroups;
 }

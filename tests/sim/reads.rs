@@ -99,12 +99,13 @@ impl Reads {
         }
     }
 
-    /// What is handed out must be wanted.
+    /// What is handed out must be wanted. What comes `again` may stand before where the group starts now.
     pub(crate) fn check_received(
         &self,
         pair: Pair,
         place: (u16, u64),
         tag: Option<&str>,
+        again: bool,
     ) -> Checked {
         let decided = self.latest(pair);
         let Some(decided) = decided else { return Err(format!("{pair:?} reads undecided")) };
@@ -112,7 +113,7 @@ impl Reads {
         ensure!(wanted, "{tag:?} at {place:?} was handed to {pair:?}, which wants {decided:?}");
         let start = decided.starts.get(usize::from(place.0)).copied().unwrap_or(0);
         ensure!(
-            place.1 >= start || !decided.certain,
+            place.1 >= start || !decided.certain || again,
             "{place:?} was handed to {pair:?}, which starts behind it: {decided:?}"
         );
         Ok(())

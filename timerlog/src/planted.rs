@@ -47,10 +47,8 @@ pub enum Fault {
     RetryForgetsAttempts,
     /// No message has a message group.
     NoMessageGroups,
-    /// The next one of a message group goes before the ack of the one before is durable.
-    ReleaseBeforeFold,
-    /// A lease that was the last one ends like any other.
-    NoDeadLetters,
+    /// A place whose message went on counts as acknowledged for handles of before.
+    ReturnedIsAcked,
 }
 
 #[cfg(debug_assertions)]

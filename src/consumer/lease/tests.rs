@@ -29,7 +29,7 @@ impl Bench {
         let mut granted = Vec::new();
         let now = Now { wall: Timestamp::from_millis(1000), monotonic: Duration::ZERO };
         let (numbers, delayed) = (&mut self.numbers, Vec::new());
-        let mut terms = Terms { numbers, now, until: SECOND, delayed, judge };
+        let mut terms = Terms { numbers, now, until: SECOND, order: Order::None, delayed, judge };
         self.leases.grant(max, committed, &self.progress, &mut terms, &mut granted);
         granted.iter().map(|granted| (granted.queue_offset, granted.attempt)).collect()
     }

@@ -66,6 +66,10 @@ fn encode_progress(progress: &QueueProgress, out: &mut Writer) {
         out.u64(offset);
         out.u64(until.as_millis());
     }
+    let (vouched_from, returned) = progress.returned();
+    out.u64(vouched_from);
+    out.count(returned.len());
+    returned.iter().for_each(|&offset| out.u64(offset));
 }
 
 fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> {
@@ -75,7 +79,9 @@ fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> 
     let delays = input.list(|input| Ok((input.u64()?, Timestamp::from_millis(input.u64()?))))?;
     let (stretches, attempts) = (stretches.into_iter().collect(), attempts.into_iter().collect());
     let progress = QueueProgress::from_parts(floor, stretches, attempts);
-    Ok(progress.with_delays(delays.into_iter().collect()))
+    let vouched_from = input.u64()?;
+    let returned = input.list(Reader::u64)?.into_iter().collect();
+    Ok(progress.with_returned(delays.into_iter().collect(), vouched_from, returned))
 }
 
 fn encode_reading(reading: &Reading, out: &mut Writer) {
