@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 
 use super::json_put::{JSON, given};
 use crate::clock::Timestamp;
+use crate::message::record::DeathReason;
 use crate::message::{Attributes, State};
-use crate::service::{MessageView, Received};
+use crate::service::{DeadLetterView, MessageView, Received};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -31,6 +32,21 @@ pub(super) struct ReceiveRequest<'a> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct AckRequest {
     pub(super) receipt_handles: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct NackRequest<'a> {
+    pub(super) receipt_handles: Vec<String>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    pub(super) delay: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RedriveRequest {
+    pub(super) ids: Option<Vec<String>>,
+    pub(super) topic: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,6 +133,39 @@ impl<'a> From<&'a MessageView> for View<'a> {
             body: view.body.as_ref().map(|body| BodyOut::new(&view.attributes.content_type, body)),
         }
     }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeadLetter<'a> {
+    #[serde(flatten)]
+    message: View<'a>,
+    queue_id: u16,
+    queue_offset: u64,
+    attempts: u32,
+    reason: &'static str,
+    dead_at: Time,
+}
+
+impl<'a> From<&'a DeadLetterView> for DeadLetter<'a> {
+    fn from(letter: &'a DeadLetterView) -> Self {
+        Self {
+            message: (&letter.message).into(),
+            queue_id: letter.queue,
+            queue_offset: letter.queue_offset,
+            attempts: letter.attempts,
+            reason: match letter.reason {
+                DeathReason::Nacked => "NACKED",
+                DeathReason::LeaseExpired => "LEASE_EXPIRED",
+            },
+            dead_at: Time(letter.dead_at),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Redriven {
+    pub(super) redriven: u64,
 }
 
 #[derive(Debug, Serialize)]

@@ -5,8 +5,8 @@ use super::problem::{Code, Problem};
 use crate::message::NameError;
 use crate::producer::Refusal;
 use crate::service::{
-    ChangeError, ExtendError, GroupError, LookupError, PutError, ReceiveError, ResetOffsetsError,
-    ScheduledError, SearchError, TimerError, TopicError, Unavailable,
+    ChangeError, DeadLettersError, ExtendError, GroupError, LookupError, PutError, ReceiveError,
+    ResetOffsetsError, ScheduledError, SearchError, TimerError, TopicError, Unavailable,
 };
 
 impl From<Unavailable> for Problem {
@@ -136,6 +136,19 @@ impl From<GroupError> for Problem {
             GroupError::Unavailable(error) => return error.into(),
             GroupError::NotFound { .. } => Code::GroupNotFound,
             GroupError::Mismatch { .. } => Code::SubscriptionMismatch,
+            GroupError::OrderFixed { .. } => Code::GroupOrderFixed,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<DeadLettersError> for Problem {
+    fn from(error: DeadLettersError) -> Self {
+        let code = match error {
+            DeadLettersError::Unavailable(error) => return error.into(),
+            DeadLettersError::GroupNotFound { .. } => Code::GroupNotFound,
+            DeadLettersError::TopicNotFound { .. } => Code::TopicNotFound,
+            DeadLettersError::InvalidCursor => Code::InvalidRequest,
         };
         Self::new(code, error.to_string())
     }

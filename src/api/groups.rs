@@ -1,4 +1,4 @@
-//! `POST /v1/groups/{group}/receive`, `.../ack` and `.../extend`.
+//! `POST /v1/groups/{group}/receive`, `.../ack`, `.../nack` and `.../extend`.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -100,17 +100,42 @@ async fn acknowledge(api: &Api, group: Segment, request: Request) -> Result<Resp
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
     let handles = parse::<dto::AckRequest>(&held)?.receipt_handles;
+    check_count(&handles)?;
+    let outcomes = api.service()?.ack(&group, &handles).await?;
+    Ok(outcomes_of(&handles, outcomes))
+}
+
+fn check_count(handles: &[String]) -> Result<(), Problem> {
     if handles.len() > MAX_HANDLES {
         let detail = format!("at most {MAX_HANDLES} receipt handles at once");
         return Err(Problem::new(Code::BatchTooLarge, detail).at("/receiptHandles"));
     }
-    let outcomes = api.service()?.ack(&group, &handles).await?;
+    Ok(())
+}
+
+fn outcomes_of(handles: &[String], outcomes: Vec<AckOutcome>) -> Response {
     let results = handles
         .iter()
         .zip(outcomes)
         .map(|(receipt_handle, outcome)| Ack { receipt_handle, status: status(outcome) })
         .collect();
-    Ok(json(StatusCode::OK, &Acks { results }))
+    json(StatusCode::OK, &Acks { results })
+}
+
+pub(super) async fn nack(State(api): State<Api>, group: Segment, request: Request) -> Response {
+    let result = give_back(&api, group, request).await;
+    api.answer(Route::Nack, result)
+}
+
+async fn give_back(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
+    let group = GroupName::writable(&segment(group)?)?;
+    let held = control(api, request).await?;
+    let written: dto::NackRequest<'_> = parse(&held)?;
+    check_count(&written.receipt_handles)?;
+    let delay = written.delay.map(|delay| bounded_duration(delay, MAX_DELAY_MS, "/delay"));
+    let handles = written.receipt_handles.clone();
+    let outcomes = api.service()?.nack(&group, handles, delay.transpose()?).await?;
+    Ok(outcomes_of(&written.receipt_handles, outcomes))
 }
 
 const fn status(outcome: AckOutcome) -> &'static str {

@@ -20,6 +20,7 @@
 mod batch;
 mod body;
 mod changes;
+mod dead_letters;
 mod dto;
 mod error;
 mod fields;
@@ -143,6 +144,9 @@ impl Api {
             .route("/v1/groups/{group}/offsets/reset", post(offsets::reset))
             .route("/v1/groups/{group}/receive", post(groups::receive))
             .route("/v1/groups/{group}/ack", post(groups::ack))
+            .route("/v1/groups/{group}/nack", post(groups::nack))
+            .route("/v1/groups/{group}/dlq", get(dead_letters::list))
+            .route("/v1/groups/{group}/dlq/redrive", post(dead_letters::redrive))
             .route("/v1/groups/{group}/extend", post(groups::extend))
             .route("/v1/scheduled", get(scheduled::list))
             .route("/v1/scheduled/timeline", get(scheduled::timeline))

@@ -21,6 +21,7 @@ pub(super) enum Code {
     TimerNotFound,
     GroupNotFound,
     SubscriptionMismatch,
+    GroupOrderFixed,
     AlreadyDelivered,
     AlreadyCancelled,
     TopicTypeMismatch,
@@ -113,6 +114,11 @@ impl Code {
                 StatusCode::CONFLICT,
                 "SUBSCRIPTION_MISMATCH",
                 "The group reads the topic by another filter",
+            ),
+            Self::GroupOrderFixed => (
+                StatusCode::CONFLICT,
+                "GROUP_ORDER_FIXED",
+                "Whether a group is ordered cannot be changed once it reads",
             ),
             Self::AlreadyDelivered => {
                 (StatusCode::CONFLICT, "ALREADY_DELIVERED", "The message was already delivered")

@@ -73,11 +73,18 @@ impl Consumers {
         for (seat, queue_offset, number) in acked {
             let queue = leases.queue(group, seat);
             queue.acking(queue_offset, number);
-            if queue.has_room_again() {
-                *room.entry(seat.topic_id).or_default() += 1;
+            let has_room = queue.has_room_again();
+            let topic_id = self.topic_of(seat);
+            if has_room {
+                *room.entry(topic_id).or_default() += 1;
             }
+            leases.done(group, seat, topic_id, queue_offset);
         }
+        let released = !leases.releases.is_empty();
         drop(leases);
+        if released {
+            self.expiry_signal.raise();
+        }
         for (topic_id, count) in room {
             self.polls.wake(group.id, topic_id, count);
         }
@@ -114,7 +121,7 @@ impl Consumers {
                 AckOutcome::Ok
             }
             Standing::Acked if within_first_lease(handle.until, now.wall) => AckOutcome::Ok,
-            Standing::Acked | Standing::Void => AckOutcome::InvalidReceiptHandle,
+            Standing::Acked | Standing::Nacked | Standing::Void => AckOutcome::InvalidReceiptHandle,
         }
     }
 
@@ -142,7 +149,7 @@ impl Consumers {
         Some(Extended { invisible_until: add(now.wall, invisible_for) })
     }
 
-    fn read_handle(&self, group: &Group, text: &str) -> Option<(Handle, Seat)> {
+    pub(super) fn read_handle(&self, group: &Group, text: &str) -> Option<(Handle, Seat)> {
         let handle = self.store.ids().read_handle(text)?;
         if handle.group_id != group.id || handle.epoch != group.epoch {
             return None;
@@ -156,7 +163,7 @@ impl Consumers {
         Some((handle, Seat { group_id, topic_id, queue: handle.queue }))
     }
 
-    fn standing(
+    pub(super) fn standing(
         &self,
         leases: &mut Leases,
         group: &Group,
@@ -169,16 +176,26 @@ impl Consumers {
         // may stand in that place: then a handle ends with its life, and the message comes again.
         let earlier_life =
             self.store.keeps_what_was_seen() && !number.is_of(self.store.incarnation());
-        if leases.is_fenced(group, seat, number) {
+        // A reset of offsets leaves retries as they are.
+        let is_retry = self.store.topic_by_id(seat.topic_id).is_some_and(|t| t.belongs.is_some());
+        if !is_retry && leases.is_fenced(group, seat, number) {
             return Standing::Void;
         }
-        leases.look(group, seat, |queue, progress| {
+        let standing = leases.look(group, seat, |queue, progress| {
             queue.standing(handle.queue_offset, number, earlier_life, progress, now.monotonic)
-        })
+        });
+        let nacked = leases.nacked.get(&(seat, handle.queue_offset)) == Some(&number);
+        if standing == Standing::Acked && nacked { Standing::Nacked } else { standing }
     }
 }
 
 impl Consumers {
+    /// The topic whose messages come to this seat.
+    pub(super) fn topic_of(&self, seat: Seat) -> u32 {
+        let topic = self.store.topic_by_id(seat.topic_id);
+        topic.and_then(|topic| topic.belongs).map_or(seat.topic_id, |belongs| belongs.topic_id)
+    }
+
     /// The group's own lease time.
     pub fn invisible_for(group: &Arc<Group>, asked_ms: Option<u64>) -> Duration {
         Duration::from_millis(asked_ms.unwrap_or_else(|| group.settings().invisible_for_ms))

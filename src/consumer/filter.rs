@@ -32,11 +32,13 @@ pub(super) struct Look<'a> {
     pub(super) left: usize,
     /// The queue could not be read.
     pub(super) failed: Option<QueueError>,
+    /// It ended before a unit whose message group is not read yet.
+    pub(super) unread: bool,
 }
 
 impl<'a> Look<'a> {
     pub(super) fn new(filter: &'a TagFilter) -> Self {
-        Self { filter, left: UNITS_A_TURN, failed: None }
+        Self { filter, left: UNITS_A_TURN, failed: None, unread: false }
     }
 
     pub(super) fn judge(&mut self, units: &ConsumeQueue, offset: u64) -> Verdict {
@@ -50,6 +52,18 @@ impl<'a> Look<'a> {
         match units.unit(offset) {
             Ok(unit) if self.filter.may_admit(unit.tag_hash) => Verdict::HandOut,
             Ok(_) => Verdict::Exclude,
+            Err(error) => {
+                self.failed = Some(error);
+                Verdict::EndOfTurn
+            }
+        }
+    }
+
+    /// Of a retry queue: the filter has admitted it before.
+    pub(super) fn judge_retry(&mut self, units: &ConsumeQueue, offset: u64) -> Verdict {
+        match units.unit(offset) {
+            _ if self.failed.is_some() => Verdict::EndOfTurn,
+            Ok(unit) => Verdict::HandOutAgain(u32::from(unit.tag_hash)),
             Err(error) => {
                 self.failed = Some(error);
                 Verdict::EndOfTurn

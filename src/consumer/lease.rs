@@ -12,8 +12,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::clock::Timestamp;
+use crate::clock::{Now, Timestamp};
 use crate::store::QueueProgress;
+use timerlog::planted::{self, Fault};
 
 /// How many messages of a queue may be out or wait to be handed out again: what a group's memory is bounded
 /// by. Then the queue waits for acks. What the filter leaves out does not count.
@@ -56,6 +57,8 @@ pub(super) enum Phase {
     Acking,
     /// It ran out; its record is on the way to the disk.
     Expiring,
+    /// Given back, and waiting in its place until the lease's end.
+    Delayed,
 }
 
 /// What a handle is worth.
@@ -65,6 +68,8 @@ pub(super) enum Standing {
     Held,
     /// It is acknowledged, or about to be, under this handle.
     Acked,
+    /// It was given back under this handle.
+    Nacked,
     Void,
 }
 
@@ -95,10 +100,22 @@ pub(super) struct Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     HandOut,
+    /// As above; so many attempts were made of it before.
+    HandOutAgain(u32),
+    /// It is left for later, by whoever judges: the queue goes on behind it.
+    Pass,
     /// The filter leaves it out.
     Exclude,
     /// This turn has looked at enough.
     EndOfTurn,
+}
+
+/// What is out together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    None,
+    /// Of each message group one.
+    ByMessageGroup,
 }
 
 /// A message about to be handed out.
@@ -112,7 +129,11 @@ pub(super) struct Granted {
 /// The terms of new leases.
 pub(super) struct Terms<'a> {
     pub(super) numbers: &'a mut LeaseNumber,
+    pub(super) now: Now,
     pub(super) until: Duration,
+    pub(super) order: Order,
+    /// What waits in its place by a record of an earlier life: until when.
+    pub(super) delayed: Vec<(u64, LeaseNumber, Duration)>,
     /// Judges units that were not handed out before.
     pub(super) judge: &'a mut dyn FnMut(u64) -> Verdict,
 }
@@ -139,11 +160,11 @@ impl QueueLeases {
     /// All handles are void: what is out can be read again, as after a restart.
     pub(super) fn drop_leases(&mut self) {
         for (&offset, lease) in &self.out {
-            if lease.phase != Phase::Acking {
+            if !matches!(lease.phase, Phase::Acking | Phase::Delayed) {
                 self.ready.insert(offset, lease.attempt - 1);
             }
         }
-        self.out.retain(|_, lease| lease.phase == Phase::Acking);
+        self.out.retain(|_, lease| matches!(lease.phase, Phase::Acking | Phase::Delayed));
     }
 
     /// How many messages are out.
@@ -183,9 +204,10 @@ impl QueueLeases {
         self.forget_acked(progress);
         let wanted = granted.len() + max;
         while granted.len() < wanted {
-            let next = self.next(committed, progress, terms.judge);
+            let next = self.next(committed, progress, terms);
             let Some((queue_offset, attempts)) = next else { return };
-            let attempt = attempts.max(progress.attempts(queue_offset)) + 1;
+            let made = attempts.max(progress.attempts(queue_offset));
+            let attempt = made.saturating_add(1);
             let number = terms.numbers.next();
             let lease = Lease { number, attempt, until: terms.until, phase: Phase::Held };
             self.out.insert(queue_offset, lease);
@@ -201,10 +223,12 @@ impl QueueLeases {
         &mut self,
         committed: u64,
         progress: &QueueProgress,
-        judge: &mut dyn FnMut(u64) -> Verdict,
+        terms: &mut Terms<'_>,
     ) -> Option<(u64, u32)> {
-        if let Some(came_back) = self.ready.pop_first() {
-            return Some(came_back);
+        while let Some((offset, attempts)) = self.ready.pop_first() {
+            if attempts > 0 || !self.waits(offset, progress, terms) {
+                return Some((offset, attempts));
+            }
         }
         if self.is_full() {
             self.full = true;
@@ -217,23 +241,50 @@ impl QueueLeases {
             if offset >= committed {
                 return None;
             }
-            // Held under a handle of an earlier life.
+            // Held, or done with, under a handle of an earlier life. In an ordered group it owns its message
+            // group all the same.
             if self.out.contains_key(&offset) {
+                if terms.order == Order::ByMessageGroup
+                    && (terms.judge)(offset) == Verdict::EndOfTurn
+                {
+                    return None;
+                }
                 self.cursor += 1;
                 continue;
             }
-            match judge(offset) {
+            let attempts = match (terms.judge)(offset) {
                 Verdict::EndOfTurn => return None,
-                Verdict::HandOut => {
+                Verdict::HandOut => 0,
+                Verdict::HandOutAgain(attempts) => attempts,
+                Verdict::Pass => {
                     self.cursor += 1;
-                    return Some((offset, 0));
+                    continue;
                 }
                 Verdict::Exclude => {
                     self.cursor += 1;
                     self.exclude(offset);
+                    continue;
                 }
+            };
+            self.cursor += 1;
+            if !self.waits(offset, progress, terms) {
+                return Some((offset, attempts));
             }
         }
+    }
+
+    /// Whether the message was given back in an earlier life and waits in its place; then it does.
+    fn waits(&mut self, offset: u64, progress: &QueueProgress, terms: &mut Terms<'_>) -> bool {
+        let Some(until) = progress.delayed_until(offset) else { return false };
+        if until <= terms.now.wall {
+            return false;
+        }
+        let number = terms.numbers.next();
+        let until = terms.now.monotonic + Duration::from_millis(until.since(terms.now.wall));
+        let attempt = progress.attempts(offset);
+        self.out.insert(offset, Lease { number, attempt, until, phase: Phase::Delayed });
+        terms.delayed.push((offset, number, until));
+        true
     }
 
     fn exclude(&mut self, offset: u64) {
@@ -258,12 +309,16 @@ impl QueueLeases {
             return match lease.phase {
                 _ if lease.number != number => Standing::Void,
                 Phase::Acking => Standing::Acked,
+                Phase::Delayed => Standing::Nacked,
                 Phase::Held if now < lease.until => Standing::Held,
                 Phase::Held | Phase::Expiring => Standing::Void,
             };
         }
         if progress.is_acked(queue_offset) {
-            return Standing::Acked;
+            // Another handle may have given it back, in an earlier life, too.
+            let went_on =
+                progress.is_returned(queue_offset) && !planted::is(Fault::ReturnedIsAcked);
+            return if went_on { Standing::Nacked } else { Standing::Acked };
         }
         // A lease of an earlier life that was extended in this one, and ran out, is readable again.
         let came_back = self.ready.contains_key(&queue_offset);
@@ -278,6 +333,60 @@ impl QueueLeases {
         let lease = Lease { number, attempt: 0, until: Duration::MAX, phase: Phase::Acking };
         self.out.insert(queue_offset, lease);
         self.acking.push_back(queue_offset);
+    }
+
+    /// The message was given back, and stays in its place until `until`.
+    pub(super) fn delay(
+        &mut self,
+        queue_offset: u64,
+        number: LeaseNumber,
+        attempt: u32,
+        until: Duration,
+    ) {
+        let lease = Lease { number, attempt, until, phase: Phase::Delayed };
+        self.out.insert(queue_offset, lease);
+        // It may be one of an earlier life that was not looked at in this one.
+        self.ready.remove(&queue_offset);
+    }
+
+    /// What waited in its place until `until` is about to be readable again. `false` when it does not.
+    pub(super) fn delay_ends(
+        &mut self,
+        queue_offset: u64,
+        number: LeaseNumber,
+        until: Duration,
+    ) -> bool {
+        let lease = self.out.get_mut(&queue_offset);
+        let waits = |lease: &&mut Lease| {
+            (lease.number, lease.until, lease.phase) == (number, until, Phase::Delayed)
+        };
+        let Some(lease) = lease.filter(waits) else { return false };
+        lease.phase = Phase::Expiring;
+        true
+    }
+
+    /// What waited for another one of its message group may be handed out.
+    pub(super) fn unpark(&mut self, queue_offset: u64) {
+        // One that is out under a handle of an earlier life is not handed out once more.
+        if !self.out.contains_key(&queue_offset) {
+            self.ready.insert(queue_offset, 0);
+        }
+    }
+
+    /// Where new messages are looked for.
+    pub(super) fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// How many acks are appended and not folded yet.
+    pub(super) fn acking_beyond(&self, progress: &QueueProgress) -> u64 {
+        self.acking.iter().filter(|&&offset| !progress.is_acked(offset)).count() as u64
+    }
+
+    /// Whether an ack, or what counts as one, is appended or folded.
+    pub(super) fn is_done(&self, queue_offset: u64, progress: &QueueProgress) -> bool {
+        let lease = self.out.get(&queue_offset);
+        lease.is_some_and(|lease| lease.phase == Phase::Acking) || progress.is_acked(queue_offset)
     }
 
     /// The lease now lasts until `until`.

@@ -168,6 +168,10 @@ impl ArrivalListener for LongPolls {
             groups.values_mut().for_each(|row| wake_first(row, count));
         }
     }
+
+    fn came_back(&self, group_id: u32, topic_id: u32, count: u64) {
+        self.wake(group_id, topic_id, count);
+    }
 }
 
 impl Waiter {

@@ -17,19 +17,25 @@
 //! - Order of locks: leases, then a group's progress or the appender.
 
 mod ack;
+mod dead_letters;
 mod expiry;
+mod fifo;
 mod filter;
 mod lease;
 pub mod long_poll;
+mod nack;
 mod reading;
 mod receive;
 mod reset;
+mod retry;
 mod set_aside;
 mod settings;
 mod stats;
 
 pub use ack::{AckError, AckOutcome, Extended};
+pub use dead_letters::{DeadLettersError, DeadMessage, Mark, NoOrigin, Wanted};
 pub use expiry::ExpiryStage;
+pub use nack::NackError;
 pub use reading::SubscribeError;
 pub use receive::{Leased, More, ReceiveError, Received};
 pub use reset::{ResetError, ResetTo};
@@ -37,12 +43,13 @@ pub use settings::SetError;
 pub use stats::TopicStats;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use self::fifo::{Lanes, Place};
 use self::lease::{LeaseNumber, QueueLeases};
 use self::long_poll::LongPolls;
 use self::reading::Reading;
@@ -79,6 +86,19 @@ struct Leases {
     turns: HashMap<(u32, u32), usize>,
     /// By group and topic; `None` was looked for and is not there.
     readings: BTreeMap<(u32, u32), Option<Reading>>,
+    /// What was given back, until its lease would have ended: its handle acknowledges nothing.
+    nacked: HashMap<Place, LeaseNumber>,
+    /// The message groups of ordered groups, by group and topic.
+    lanes: HashMap<(u32, u32), Lanes>,
+    /// Done, and waiting for dispatch to say so: then the next of its message group may go.
+    releases: VecDeque<Release>,
+}
+
+/// A message that was done while it owned its message group.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    place: Place,
+    topic_id: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +122,9 @@ impl Consumers {
                 ends: BinaryHeap::new(),
                 turns: HashMap::new(),
                 readings: BTreeMap::new(),
+                nacked: HashMap::new(),
+                lanes: HashMap::new(),
+                releases: VecDeque::new(),
             }),
             polls,
             expiry_signal: Signal::default(),
@@ -119,6 +142,14 @@ impl Leases {
             let floor = group.progress((seat.topic_id, seat.queue), |progress| progress.floor());
             QueueLeases::new(floor)
         })
+    }
+
+    /// The message is done, by a record that is appended: in an ordered group the next one of its message
+    /// group may go when dispatch has folded that.
+    fn done(&mut self, group: &Group, place: Seat, topic_id: u32, offset: u64) {
+        if group.settings().ordered {
+            self.releases.push_back(Release { place: (place, offset), topic_id });
+        }
     }
 }
 

@@ -188,6 +188,10 @@ impl Leases {
             let seat = seat(group, topic, queue);
             match start {
                 Some(offset) => {
+                    let lanes = self.lanes.get_mut(&(group.id, topic.id));
+                    for (seat, offset) in lanes.map_or(Vec::new(), |l| l.forget_queue(seat)) {
+                        self.queue(group, seat).unpark(offset);
+                    }
                     let mut leases = QueueLeases::starting_at(offset);
                     if planted::is(Fault::FoldLagsBehindReset) {
                         leases.ahead_of_fold = None;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::filter::{Grants, Look};
-use super::lease::{Granted, LeaseNumber, Terms};
-use super::{Consumers, End, Seat, seat};
+use super::lease::{Granted, LeaseNumber, Order, Terms};
+use super::retry::Source;
+use super::{Consumers, End, Seat};
 use crate::clock::{Now, Timestamp};
 use crate::commitlog::{AppendError, ReadError};
 use crate::consumequeue::{QueueError, Unit};
@@ -118,11 +119,11 @@ impl Consumers {
 
     /// Whether a receive may find something: a look at memory alone, for callers about to wait.
     pub fn may_have(&self, group: &Group, topic: &Topic) -> bool {
+        let sources = self.sources(group, topic);
         let mut leases = self.leases.lock();
-        (0..).zip(&topic.queues).any(|(queue, units)| {
-            let seat = seat(group, topic, queue);
-            leases.queue(group, seat).may_have(units.units.committed())
-        })
+        sources
+            .iter()
+            .any(|source| leases.queue(group, source.seat).may_have(source.units().committed()))
     }
 
     /// Nothing, leased.
@@ -148,7 +149,12 @@ impl Consumers {
         invisible_for: Duration,
         now: Now,
     ) -> Result<Leased, ReceiveError> {
-        let Grants { granted, filter, more } = self.grant(group, topic, max, invisible_for, now)?;
+        let sources = self.sources(group, topic);
+        if group.settings().ordered {
+            self.read_ahead(group, topic, &sources, max)?;
+        }
+        let Grants { granted, filter, more } =
+            self.grant(group, topic, &sources, max, invisible_for, now)?;
         let held =
             granted.iter().map(|(seat, granted)| (*seat, granted.queue_offset, granted.number));
         let mut leased = Leased {
@@ -167,10 +173,10 @@ impl Consumers {
                 unread.push((seat, granted.queue_offset, granted.number));
                 continue;
             }
-            let queue =
-                topic.queue(seat.queue).expect("the lease was granted on this topic's queue");
-            let unit = queue.units.unit(granted.queue_offset)?;
-            match self.read(group, topic, seat, granted, unit, until, &mut bytes)? {
+            let source = sources.iter().find(|source| source.seat == seat);
+            let source = source.expect("the lease was granted on one of these");
+            let unit = source.units().unit(granted.queue_offset)?;
+            match self.read(group, seat, granted, unit, until, &mut bytes)? {
                 // Another tag with the same hash.
                 Body::Whole(received) if !wanted(&filter, &received) => {
                     lost.push((seat, granted, None));
@@ -204,6 +210,7 @@ impl Consumers {
         &self,
         group: &Group,
         topic: &Topic,
+        sources: &[Source],
         max: usize,
         invisible_for: Duration,
         now: Now,
@@ -215,7 +222,7 @@ impl Consumers {
         let leases = &mut *guard;
         let filter = self.filter(leases, group, topic, now)?;
         let mut look = Look::new(&filter);
-        let queues = topic.queues.len();
+        let queues = sources.len();
         let turn = leases.turns.entry((group.id, topic.id)).or_default();
         *turn = (*turn + 1) % queues;
         let first = *turn;
@@ -224,17 +231,29 @@ impl Consumers {
             if left == 0 {
                 break;
             }
-            let units = &topic.queues[queue].units;
-            let queue = u16::try_from(queue).expect("a topic has at most 65535 queues");
-            let seat = seat(group, topic, queue);
+            let source = &sources[queue];
+            let (seat, committed) = (source.seat, source.units().committed());
             let mut numbers = leases.numbers;
-            let judge = &mut |offset| look.judge(units, offset);
-            let mut terms = Terms { numbers: &mut numbers, until, judge };
+            let order = match group.settings().ordered {
+                true => Order::ByMessageGroup,
+                false => Order::None,
+            };
+            let mut lanes = leases.lanes.remove(&(group.id, topic.id));
+            let judge = &mut |offset| source.judge(&mut look, lanes.as_mut(), offset);
+            let delayed = Vec::new();
+            let mut terms = Terms { numbers: &mut numbers, now, until, order, judge, delayed };
             granted.clear();
             leases.look(group, seat, |state, progress| {
-                state.grant(left, units.committed(), progress, &mut terms, &mut granted);
+                state.grant(left, committed, progress, &mut terms, &mut granted);
             });
+            let delayed = terms.delayed;
             leases.numbers = numbers;
+            if let Some(lanes) = lanes {
+                leases.lanes.insert((group.id, topic.id), lanes);
+            }
+            for (queue_offset, number, until) in delayed {
+                leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
+            }
             for &granted in &granted {
                 let (queue_offset, number) = (granted.queue_offset, granted.number);
                 leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
@@ -242,8 +261,9 @@ impl Consumers {
             }
         }
         self.record_excluded(leases, group, topic, now);
+        let ends = !leases.ends.is_empty();
         drop(guard);
-        if !all.is_empty() {
+        if ends {
             self.expiry_signal.raise();
         }
         let more = match (look.failed, look.left) {
@@ -253,19 +273,15 @@ impl Consumers {
                 return Err(error.into());
             }
             (None, 0) => More::Perhaps,
+            (None, _) if look.unread => More::Perhaps,
             (None, _) => More::No,
         };
         Ok(Grants { granted: all, filter, more })
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the facts of one message on its way out"
-    )]
     fn read(
         &self,
         group: &Group,
-        topic: &Topic,
         seat: Seat,
         granted: Granted,
         unit: Unit,
@@ -282,7 +298,7 @@ impl Consumers {
         };
         let handle = Handle {
             group_id: group.id,
-            topic_id: topic.id,
+            topic_id: seat.topic_id,
             queue: seat.queue,
             queue_offset: granted.queue_offset,
             attempt: granted.attempt,
@@ -301,16 +317,20 @@ impl Consumers {
         handle: &Handle,
         receipt_handle: String,
     ) -> Received {
-        let Caused { offset, record, message, deadline } = caused;
+        let Caused { offset, record, message, deadline, origin } = caused;
+        let readable_at = origin.map_or(unit.time, |origin| origin.readable_at);
+        let place = (handle.queue, handle.queue_offset);
+        let (queue, queue_offset) =
+            origin.map_or(place, |origin| (origin.queue, origin.queue_offset));
         let (deliver_at, fired_at) = match deadline {
             None => (message.born_at, None),
-            Some(deadline) => (deadline, Some(unit.time)),
+            Some(deadline) => (deadline, Some(readable_at)),
         };
         Received {
             message_id: self.store.ids().message_id(offset, message.nonce),
             topic: message.topic,
-            queue: handle.queue,
-            queue_offset: handle.queue_offset,
+            queue,
+            queue_offset,
             attributes: message.attributes,
             body: Bytes::copy_from_slice(record.body),
             born_at: message.born_at,

@@ -49,7 +49,10 @@ impl Consumers {
         drop(turn);
         for (seat, granted, _) in lost {
             leases.queue(group, *seat).acking(granted.queue_offset, granted.number);
+            leases.done(group, *seat, self.topic_of(*seat), granted.queue_offset);
         }
+        drop(leases);
+        self.expiry_signal.raise();
         Ok(())
     }
 }

@@ -14,6 +14,8 @@ pub enum SetError {
     /// Of the topic: its filter is another, and fixed.
     #[error("topic {topic}: {cause}")]
     Filter { topic: String, cause: SubscribeError },
+    #[error("the group has begun to read: whether it is ordered is fixed")]
+    OrderFixed,
     #[error(transparent)]
     Make(#[from] MakeError),
     #[error(transparent)]
@@ -23,7 +25,9 @@ pub enum SetError {
 impl Consumers {
     /// Makes the group with `settings`, or gives them to the one that is there, whole: what was set before
     /// and is not in them is gone. Only the filter of a topic that the group has received from stays, and
-    /// settings that name another one are refused. Holds once the receipt is durable.
+    /// settings that name another one are refused.
+    /// So are settings that change whether a group is ordered that has begun to read: what is out, or waits
+    /// for its retry, was handed out by the other rule. Holds once the receipt is durable.
     ///
     /// # Errors
     ///
@@ -40,6 +44,10 @@ impl Consumers {
         }
         // First receives, which read the settings and fix filters, take turns with this.
         let mut leases = self.leases.lock();
+        let changes = settings.ordered != group.settings().ordered;
+        if changes && !self.topics_of(&leases, &group).is_empty() {
+            return Err(SetError::OrderFixed);
+        }
         for (topic, asked) in &settings.filters {
             let id = self.store.topic_by_name(topic).map(|topic| topic.id);
             let reading = id.and_then(|id| leases.reading(&group, id).as_ref());

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::lease::QueueLeases;
-use super::{Consumers, Leases, seat};
+use super::{Consumers, Leases, Seat};
 use crate::clock::Timestamp;
 use crate::consumequeue::{ConsumeQueue, QueueError, Unit};
 use crate::message::TagFilter;
-use crate::store::{ArrivalListener, Group, QueueProgress, Topic};
+use crate::store::{ArrivalListener, Group, Holds, QueueProgress, Topic};
 
 /// Units looked at to find the oldest that is not acknowledged: holes and what the filter leaves out stand
 /// before it only until the next receive.
@@ -17,12 +17,13 @@ const LOOKED_AT: u64 = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicStats {
     pub topic: String,
-    /// Messages that are not acknowledged, in flight or not. What the filter leaves out counts until a
+    /// Messages that are not acknowledged, in flight, waiting for their retry, or neither. What the filter leaves out counts until a
     /// receive has looked at it.
     pub lag: u64,
     pub in_flight: u64,
     /// When the oldest of them became readable.
     pub oldest_unacked: Option<Timestamp>,
+    pub dead_letters: u64,
 }
 
 impl Consumers {
@@ -51,39 +52,60 @@ impl Consumers {
     }
 
     /// How many messages of the topic the groups that have begun with it have still to acknowledge, all
-    /// groups together. What cannot be looked at counts as one: nobody knows.
+    /// groups together, dead letters too. What cannot be looked at counts as one: nobody knows.
     pub fn unacked(&self, topic: &Topic) -> u64 {
         let groups = self.store.groups(None, usize::MAX);
         let reading = groups.iter().filter(|group| self.reading(group, topic).is_some());
-        reading.map(|group| self.topic_stats(group, topic).map_or(1, |stats| stats.lag)).sum()
+        reading
+            .map(|group| {
+                self.topic_stats(group, topic).map_or(1, |stats| stats.lag + stats.dead_letters)
+            })
+            .sum()
     }
 
     /// The topic is gone: leases of it are forgotten, and who waits for it is told.
     pub fn topic_deleted(&self, topic: &Topic) {
         let mut leases = self.leases.lock();
-        leases.queues.retain(|seat, _| seat.topic_id != topic.id);
+        let gone = |seat: &Seat| {
+            let system = self.store.topic_by_id(seat.topic_id);
+            seat.topic_id == topic.id || system.is_none_or(|system| system.is_deleted())
+        };
+        leases.queues.retain(|seat, _| !gone(seat));
+        leases.nacked.retain(|(seat, _), _| !gone(seat));
         leases.readings.retain(|&(_, topic_id), _| topic_id != topic.id);
         leases.turns.retain(|&(_, topic_id), _| topic_id != topic.id);
+        leases.lanes.retain(|&(_, topic_id), _| topic_id != topic.id);
+        leases.releases.retain(|release| release.topic_id != topic.id);
         drop(leases);
         self.polls.arrived(topic.id, u64::MAX);
     }
 
     fn topic_stats(&self, group: &Group, topic: &Topic) -> Result<TopicStats, QueueError> {
         let (mut lag, mut in_flight, mut oldest_unacked) = (0, 0, None);
+        let letters = self.store.system_topic(Holds::DeadLetters, group, topic.id);
+        let retries = self.store.system_topic(Holds::Retries, group, topic.id);
+        let sources = self.sources(group, topic);
         let mut leases = self.leases.lock();
         let reading = leases.reading(group, topic.id).as_ref();
-        let filter = reading.and_then(|reading| reading.filter.clone()).unwrap_or_default();
-        for (number, queue) in (0..).zip(&topic.queues) {
-            let units = &queue.units;
+        let own = reading.and_then(|reading| reading.filter.clone()).unwrap_or_default();
+        let everything = TagFilter::everything();
+        for source in &sources {
+            let units = source.units();
+            // What is in the retry queue has passed the filter, and has no tag hash.
+            let is_own = source.seat.topic_id == topic.id;
+            let filter = if is_own { &own } else { &everything };
             let look = |state: &mut QueueLeases, progress: &QueueProgress| {
                 lag += units.committed().saturating_sub(progress.acked());
                 in_flight += state.in_flight();
-                oldest(units, progress, &filter)
+                oldest(units, progress, filter)
             };
-            let oldest = leases.look(group, seat(group, topic, number), look)?;
+            let oldest = leases.look(group, source.seat, look)?;
             oldest_unacked = oldest_unacked.into_iter().chain(oldest).min();
         }
-        Ok(TopicStats { topic: topic.name.clone(), lag, in_flight, oldest_unacked })
+        let dead_letters = letters.map_or(0, |letters| leases.dead_letters(group, &letters));
+        lag += retries.map_or(0, |retries| retries.pending());
+        let topic = topic.name.clone();
+        Ok(TopicStats { topic, lag, in_flight, oldest_unacked, dead_letters })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be set of a consumer group.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::TagFilter;
 
@@ -16,14 +17,13 @@ pub enum StartFrom {
 /// The settings of a group. What may change later, and what a change means, is said at each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSettings {
-    /// Messages of a message group come one after the other. Stored and shown; it will count from the
-    /// next message handed out on.
+    /// Messages of a message group come one after the other. Fixed once the group has begun to read.
     pub ordered: bool,
-    /// How often a message is handed out before it is a dead letter. Stored and shown; it will count for
-    /// whatever comes back after the change.
+    /// How often a message is handed out before it is a dead letter. A change counts for whatever
+    /// comes back after it.
     pub max_attempts: u32,
     /// How long a message that was not acknowledged waits, by attempt; the last counts for all that
-    /// follow. Stored and shown, as above.
+    /// follow. As above.
     pub backoff_ms: Vec<u64>,
     /// How long leases last that do not say otherwise. A change counts for new leases.
     pub invisible_for_ms: u64,
@@ -42,6 +42,13 @@ impl GroupSettings {
         10_000, 30_000, 60_000, 120_000, 180_000, 240_000, 300_000, 360_000, 420_000, 480_000,
         540_000, 600_000, 1_200_000, 1_800_000, 3_600_000, 7_200_000,
     ];
+
+    /// How long a message waits after the attempt numbered `attempt`, from 1.
+    pub fn backoff(&self, attempt: u32) -> Duration {
+        let step = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX);
+        let last = self.backoff_ms.len().saturating_sub(1);
+        Duration::from_millis(self.backoff_ms.get(step.min(last)).copied().unwrap_or(0))
+    }
 }
 
 impl Default for GroupSettings {

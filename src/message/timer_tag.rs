@@ -13,6 +13,8 @@
 pub enum TimedKind {
     /// A message that becomes readable.
     Message = 1,
+    /// A message that comes again: in its retry queue, where the tag hash is the attempts made.
+    Retry = 2,
     /// A message that waits in the queue of a delay level. It has no entry in the wheel: the tag stands in
     /// the records that settle it, and says that there is nothing to take out of a slot.
     Level = 4,
@@ -27,6 +29,11 @@ pub struct TimerTag(pub u64);
 impl TimerTag {
     pub fn message(topic_id: u32, queue: u16, tag_hash: u16) -> Self {
         Self::new(TimedKind::Message, topic_id, queue, tag_hash)
+    }
+
+    /// A retry topic has one queue.
+    pub fn retry(retry_topic: u32, attempts: u16) -> Self {
+        Self::new(TimedKind::Retry, retry_topic, 0, attempts)
     }
 
     /// Of a message that waits in a delay level, to be delivered to `queue` of the topic.
@@ -50,7 +57,7 @@ impl TimerTag {
     pub fn in_the_wheel(self) -> Self {
         match self.kind() {
             Some(TimedKind::Level) => Self::message(self.topic_id(), self.queue(), self.tag_hash()),
-            Some(TimedKind::Message) | None => self,
+            Some(TimedKind::Message | TimedKind::Retry) | None => self,
         }
     }
 
@@ -58,6 +65,7 @@ impl TimerTag {
     pub fn kind(self) -> Option<TimedKind> {
         match self.0 >> 60 {
             1 => Some(TimedKind::Message),
+            2 => Some(TimedKind::Retry),
             4 => Some(TimedKind::Level),
             _ => None,
         }
@@ -93,6 +101,9 @@ mod tests {
         assert_eq!(level.kind(), Some(TimedKind::Level));
         assert!(!level.is_in_the_wheel());
         assert_eq!(level.in_the_wheel(), tag);
+        let tag = TimerTag::retry(3, 5);
+        assert_eq!(tag.0, 0x2000_0003_0000_0005);
+        assert_eq!(tag.kind(), Some(TimedKind::Retry));
         assert_eq!(TimerTag(0xf000_0000_0000_0000).kind(), None);
     }
 }

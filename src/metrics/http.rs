@@ -24,7 +24,10 @@ pub enum Route {
     DeleteTopic,
     Receive,
     Ack,
+    Nack,
     Extend,
+    ListDeadLetters,
+    RedriveDeadLetters,
     PutGroup,
     GetGroup,
     ListGroups,
@@ -42,7 +45,7 @@ pub enum Route {
 }
 
 impl Route {
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 33] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
@@ -59,7 +62,10 @@ impl Route {
         Self::DeleteTopic,
         Self::Receive,
         Self::Ack,
+        Self::Nack,
         Self::Extend,
+        Self::ListDeadLetters,
+        Self::RedriveDeadLetters,
         Self::PutGroup,
         Self::GetGroup,
         Self::ListGroups,
@@ -93,7 +99,10 @@ impl Route {
             Self::DeleteTopic => "delete_topic",
             Self::Receive => "receive",
             Self::Ack => "ack",
+            Self::Nack => "nack",
             Self::Extend => "extend",
+            Self::ListDeadLetters => "list_dead_letters",
+            Self::RedriveDeadLetters => "redrive_dead_letters",
             Self::PutGroup => "put_group",
             Self::GetGroup => "get_group",
             Self::ListGroups => "list_groups",

@@ -10,6 +10,7 @@ use crate::config::{Flush, TopicCreation};
 use crate::consumer;
 pub use crate::consumer::{AckOutcome, Extended, Received};
 use crate::engine;
+use crate::message::record::DeathReason;
 use crate::message::{
     Attributes, GroupName, GroupSettings, LevelTable, State, TagFilter, TopicName, TopicSettings,
 };
@@ -127,6 +128,36 @@ pub enum SearchError {
     BadCursor,
 }
 
+/// A dead letter of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterView {
+    pub message: MessageView,
+    pub queue: u16,
+    pub queue_offset: u64,
+    pub attempts: u32,
+    pub reason: DeathReason,
+    pub dead_at: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct DeadLetterPage {
+    pub letters: Vec<DeadLetterView>,
+    pub next_cursor: Option<String>,
+}
+
+/// Why dead letters were not listed or redriven.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DeadLettersError {
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error("there is no group {group}")]
+    GroupNotFound { group: GroupName },
+    #[error("there is no topic {topic}")]
+    TopicNotFound { topic: TopicName },
+    #[error("the cursor is not one that this list has given")]
+    InvalidCursor,
+}
+
 /// A timer that is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimerAccepted {
@@ -228,6 +259,8 @@ pub enum GroupError {
     NotFound { group: GroupName },
     #[error("{reason}")]
     Mismatch { reason: String },
+    #[error("{reason}")]
+    OrderFixed { reason: String },
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -402,9 +435,32 @@ impl From<consumer::SubscribeError> for ReceiveError {
 impl From<consumer::SetError> for GroupError {
     fn from(error: consumer::SetError) -> Self {
         match error {
+            consumer::SetError::OrderFixed => Self::OrderFixed { reason: error.to_string() },
             consumer::SetError::Filter { .. } => Self::Mismatch { reason: error.to_string() },
             consumer::SetError::Make(error) => Self::Unavailable(error.into()),
             consumer::SetError::Append(error) => Self::Unavailable(error.into()),
+        }
+    }
+}
+
+impl From<consumer::NackError> for Unavailable {
+    fn from(error: consumer::NackError) -> Self {
+        match error {
+            consumer::NackError::Append(error) => error.into(),
+            consumer::NackError::Make(error) => error.into(),
+            consumer::NackError::Origin(error) => Self::of(error),
+        }
+    }
+}
+
+impl From<consumer::DeadLettersError> for Unavailable {
+    fn from(error: consumer::DeadLettersError) -> Self {
+        match error {
+            consumer::DeadLettersError::Append(error) => error.into(),
+            consumer::DeadLettersError::Make(error) => error.into(),
+            consumer::DeadLettersError::Queue(_) | consumer::DeadLettersError::Origin(_) => {
+                Self::of(error)
+            }
         }
     }
 }

@@ -119,7 +119,7 @@ impl Service {
                 topic: stats.topic,
                 lag: stats.lag,
                 in_flight: stats.in_flight,
-                dead_letters: 0,
+                dead_letters: stats.dead_letters,
             });
             Ok(GroupView {
                 name: group.name.clone(),

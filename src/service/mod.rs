@@ -5,6 +5,7 @@
 //! waits for the disk, and runs the stages on threads.
 
 mod answers;
+mod dead_letters;
 mod decide;
 mod groups;
 mod messages;
@@ -17,10 +18,11 @@ mod topics;
 
 pub use crate::producer::MAX_BULK_CANCEL;
 pub use answers::{
-    Accepted, AckOutcome, ChangeError, ExtendError, Extended, GroupError, GroupView, LookupError,
-    MessageView, OpenError, PutError, Puts, Readiness, ReceiveError, ReceiveRequest, Received,
-    ResetOffsetsError, SearchError, SearchPage, ServiceConfig, TimerAccepted, TimerError,
-    TopicError, TopicProgress, TopicView, Unavailable, WithBody,
+    Accepted, AckOutcome, ChangeError, DeadLetterPage, DeadLetterView, DeadLettersError,
+    ExtendError, Extended, GroupError, GroupView, LookupError, MessageView, OpenError, PutError,
+    Puts, Readiness, ReceiveError, ReceiveRequest, Received, ResetOffsetsError, SearchError,
+    SearchPage, ServiceConfig, TimerAccepted, TimerError, TopicError, TopicProgress, TopicView,
+    Unavailable, WithBody,
 };
 pub use scheduled::{
     BulkCancelled, MAX_BUCKETS, ScheduledError, ScheduledPage, ScheduledQuery, TimelineRequest,
@@ -113,6 +115,34 @@ impl Service {
         };
         let acked = engine.consumers.ack(&group, handles, clock.now());
         let (outcomes, receipt) = acked.map_err(|consumer::AckError::Append(error)| error)?;
+        self.durable(&receipt).await?;
+        Ok(outcomes)
+    }
+
+    /// Gives messages back, to come again after `delay_ms` or by the group's backoff; one outcome a handle,
+    /// in order.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`]; nothing was given back, unless it says that what became of it is unknown.
+    pub async fn nack(
+        &self,
+        group: &GroupName,
+        handles: Vec<String>,
+        delay_ms: Option<u64>,
+    ) -> Result<Vec<AckOutcome>, Unavailable> {
+        self.check_ready()?;
+        let Some(group) = self.0.engine.store.group(group) else {
+            return Ok(vec![AckOutcome::InvalidReceiptHandle; handles.len()]);
+        };
+        let service = self.clone();
+        // Where a message first stood may be read from the disk.
+        let nacked = blocking(move || {
+            let Inner { engine, clock, .. } = &*service.0;
+            let delay = delay_ms.map(Duration::from_millis);
+            engine.consumers.nack(&group, &handles, delay, clock.now())
+        });
+        let (outcomes, receipt) = nacked.await??;
         self.durable(&receipt).await?;
         Ok(outcomes)
     }

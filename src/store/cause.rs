@@ -4,7 +4,9 @@ use super::Store;
 use crate::clock::Timestamp;
 use crate::commitlog::ReadError;
 use crate::message::offset::Offset;
-use crate::message::record::{HEADER_LENGTH, Kind, Message, Record, RecordError, Reschedule};
+use crate::message::record::{
+    DeadLetter, HEADER_LENGTH, Kind, Message, Nack, Origin, Record, RecordError, Reschedule,
+};
 
 /// A message, read by way of the record that gave it its moment.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Caused<'a> {
     pub message: Message,
     /// The moment that the cause gave it; `None` when it was put for now.
     pub deadline: Option<Timestamp>,
+    /// Where it first stood, when it comes again.
+    pub origin: Option<Origin>,
 }
 
 /// Whether the body is read and checked.
@@ -40,6 +44,29 @@ impl Store {
         let bad =
             |at: Offset| move |cause: RecordError| ReadError::Record { offset: at.get(), cause };
         let cause = self.read(offset, length, read, bytes)?;
+        let origin = match cause.header.kind {
+            Kind::Nack => Some(Nack::decode(&cause).map_err(bad(offset))?.origin),
+            Kind::DeadLetter => Some(DeadLetter::decode(&cause).map_err(bad(offset))?.origin),
+            _ => None,
+        };
+        if let Some(origin) = origin {
+            let caused = self.first_caused(origin.cause, origin.length, read, bytes)?;
+            return Ok(Caused { origin: Some(origin), ..caused });
+        }
+        self.first_caused(offset, length, read, bytes)
+    }
+
+    /// As above, for a record that is no retry.
+    fn first_caused<'a>(
+        &self,
+        offset: Offset,
+        length: u32,
+        read: Read,
+        bytes: &'a mut Vec<u8>,
+    ) -> Result<Caused<'a>, ReadError> {
+        let bad =
+            |at: Offset| move |cause: RecordError| ReadError::Record { offset: at.get(), cause };
+        let cause = self.read(offset, length, read, bytes)?;
         if cause.header.kind != Kind::Reschedule {
             // The same record again, from the bytes at hand: the borrow above ends here.
             let (header, whole) = (cause.header, read == Read::Whole);
@@ -47,12 +74,13 @@ impl Store {
             let record = Record { header, head: &bytes[HEADER_LENGTH..header.head_end()], body };
             let message = Message::decode(&record).map_err(bad(offset))?;
             let deadline = message.placement.deadline();
-            return Ok(Caused { offset, record, message, deadline });
+            return Ok(Caused { offset, record, message, deadline, origin: None });
         }
         let moved = Reschedule::decode(&cause).map_err(bad(offset))?;
         let record = self.read(moved.message, moved.message_length, read, bytes)?;
         let message = Message::decode(&record).map_err(bad(moved.message))?;
-        Ok(Caused { offset: moved.message, record, message, deadline: Some(moved.deadline) })
+        let (offset, deadline) = (moved.message, Some(moved.deadline));
+        Ok(Caused { offset, record, message, deadline, origin: None })
     }
 
     fn read<'a>(

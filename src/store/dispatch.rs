@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Store, StoreError};
+use super::{Belongs, Holds, Store, StoreError};
 use crate::clock::Now;
 use crate::commitlog::{ScanFrom, records};
 use crate::stage::{Progress, Signal, Stage, StageError};
@@ -36,7 +36,14 @@ impl Store {
         self.fold.publish(&dispatcher);
         drop(dispatcher);
         for (topic_id, count) in arrived {
-            self.arrivals.announce(topic_id, count);
+            match self.fold.topics.by_id(topic_id).and_then(|topic| topic.belongs) {
+                None => self.arrivals.announce(topic_id, count),
+                Some(Belongs { holds: Holds::Retries, group_id, topic_id }) => {
+                    self.arrivals.announce_again(group_id, topic_id, count);
+                }
+                // Nobody waits for dead letters.
+                Some(Belongs { holds: Holds::DeadLetters, .. }) => {}
+            }
         }
         Ok(true)
     }

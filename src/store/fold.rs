@@ -57,7 +57,7 @@ impl Batch {
         self.queues.values().map(Vec::len).sum()
     }
 
-    fn add(&mut self, key: QueueKey, place: u64, unit: Unit) {
+    pub(super) fn add(&mut self, key: QueueKey, place: u64, unit: Unit) {
         self.queues.entry(key).or_default().push((place, unit));
     }
 }
@@ -76,7 +76,7 @@ pub(super) struct LiveCounts {
 
 /// Why a record cannot be folded.
 #[derive(Debug, thiserror::Error)]
-enum FoldError {
+pub(super) enum FoldError {
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error("it speaks of topic {0}, which no record has made")]
@@ -130,6 +130,9 @@ impl Fold {
             Kind::TopicSet => self.fold_topic_set(record),
             Kind::TopicDeleted => self.fold_topic_deleted(dispatcher, record),
             Kind::GroupSet => self.fold_group_set(record),
+            Kind::Nack => self.fold_nack(dispatcher, record),
+            Kind::DeadLetter => self.fold_dead_letter(dispatcher, record),
+            Kind::Redrive => self.fold_redrive(dispatcher, record),
             Kind::OffsetsReset => self.fold_offsets_reset(record),
             // The index has what is to be known of a key.
             Kind::IdempotencyKey | Kind::Opened | Kind::Quarantine => Ok(()),
@@ -227,7 +230,7 @@ impl Fold {
         })?)
     }
 
-    fn file_timer_unit(&self, dispatcher: &mut Dispatcher, unit: Unit) {
+    pub(super) fn file_timer_unit(&self, dispatcher: &mut Dispatcher, unit: Unit) {
         let place = dispatcher.counts.timer_units;
         dispatcher.counts.timer_units += 1;
         dispatcher.batch.add((TIMER_TOPIC_ID, 0), place, unit);
@@ -299,7 +302,10 @@ impl Fold {
             units.push((place, Unit { offset, length, tag_hash, time }));
         }
         let count = run.fired.len() as u64;
-        dispatcher.counts.fired += count;
+        // A retry has fired before.
+        if topic.belongs.is_none() {
+            dispatcher.counts.fired += count;
+        }
         topic.settled(count);
         Ok(())
     }
@@ -360,8 +366,13 @@ impl Fold {
         let id = deleted.topic_id;
         let topic = self.topics.remove(id).ok_or(FoldError::UnknownTopic(id))?;
         dispatcher.counts.dropped += topic.pending();
+        let mut gone = vec![id];
+        for system in self.topics.of_topic(id) {
+            self.topics.remove(system.id);
+            gone.push(system.id);
+        }
         for group in self.groups.all() {
-            group.forget_topic(id);
+            gone.iter().for_each(|&id| group.forget_topic(id));
         }
         Ok(())
     }
@@ -417,6 +428,6 @@ fn check_queue(topic: &Topic, queue: u16) -> Result<(), FoldError> {
     }
 }
 
-fn pointer_length(record: &Record<'_>) -> u32 {
+pub(super) fn pointer_length(record: &Record<'_>) -> u32 {
     u32::try_from(record.header.length()).expect("a record is shorter than its group of 8 MiB")
 }

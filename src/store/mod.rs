@@ -30,8 +30,10 @@ mod make_group;
 mod open;
 mod progress;
 mod replay;
+mod returned;
 mod state;
 mod stripes;
+mod system_topics;
 mod topic_changes;
 mod topics;
 
@@ -56,6 +58,7 @@ pub use self::open::{OpenError, Settings, StoreOpened};
 pub use self::progress::QueueProgress;
 pub use self::state::{Counts, StateError};
 pub use self::stripes::Stripes;
+pub use self::system_topics::{Belongs, Holds};
 pub use self::topic_changes::{DeleteError, Force, TopicChange, TopicChanged, TopicError};
 use self::topics::TopicAt;
 pub use self::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic};
@@ -169,6 +172,10 @@ impl Store {
 
     pub fn group(&self, name: &GroupName) -> Option<Arc<Group>> {
         self.fold.groups.by_name(name.as_str())
+    }
+
+    pub fn group_by_id(&self, id: u32) -> Option<Arc<Group>> {
+        self.fold.groups.by_id(id)
     }
 
     /// Messages that wait for their moment, as far as dispatch has come.

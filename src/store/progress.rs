@@ -9,7 +9,12 @@
 //! Memory grows with the gaps, not with the distance: there are at most as many stretches as messages below
 //! the read cursor that are out or waiting to come again, and of those there is a bound.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::clock::Timestamp;
+
+/// Places kept of messages that went on: what a retry storm costs in memory, and in a checkpoint.
+const MAX_RETURNED: usize = 4096;
 
 /// Everything below `floor` is acknowledged; above it, what the stretches cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +26,13 @@ pub struct QueueProgress {
     above: u64,
     /// Attempts that ended without an ack, of messages that have any.
     attempts: BTreeMap<u64, u32>,
+    /// Not to be handed out again before: of messages that wait in their place.
+    delays: BTreeMap<u64, Timestamp>,
+    /// Places that are acknowledged because their message went on, to its retry or to the dead letters: who
+    /// acknowledges that again is not told that it is done.
+    returned: BTreeSet<u64>,
+    /// Below this nobody knows any more which places those are.
+    vouched_from: u64,
 }
 
 impl QueueProgress {
@@ -36,11 +48,48 @@ impl QueueProgress {
         attempts: BTreeMap<u64, u32>,
     ) -> Self {
         let above = stretches.iter().map(|(first, end)| end - first).sum();
-        Self { floor, stretches, above, attempts }
+        Self { floor, stretches, above, attempts, ..Self::default() }
     }
 
     pub fn parts(&self) -> (u64, &BTreeMap<u64, u64>, &BTreeMap<u64, u32>) {
         (self.floor, &self.stretches, &self.attempts)
+    }
+
+    /// Until when messages wait in their place.
+    pub fn delays(&self) -> &BTreeMap<u64, Timestamp> {
+        &self.delays
+    }
+
+    /// What went on, and from where on that is known.
+    pub fn returned(&self) -> (u64, &BTreeSet<u64>) {
+        (self.vouched_from, &self.returned)
+    }
+
+    /// Puts back what [`QueueProgress::delays`] and [`QueueProgress::returned`] gave.
+    #[must_use]
+    pub fn with_returned(
+        self,
+        delays: BTreeMap<u64, Timestamp>,
+        vouched_from: u64,
+        returned: BTreeSet<u64>,
+    ) -> Self {
+        Self { delays, vouched_from, returned, ..self }
+    }
+
+    /// The place is done with, and its message goes on.
+    pub fn give_back(&mut self, offset: u64) {
+        self.ack(offset);
+        self.returned.insert(offset);
+        if self.returned.len() > MAX_RETURNED
+            && let Some(oldest) = self.returned.pop_first()
+        {
+            self.vouched_from = self.vouched_from.max(oldest + 1);
+        }
+    }
+
+    /// Whether the message of the acknowledged place went on, or may have.
+    pub fn is_returned(&self, offset: u64) -> bool {
+        offset < self.vouched_from || self.returned.contains(&offset)
     }
 
     /// The first offset that is not acknowledged.
@@ -78,6 +127,7 @@ impl QueueProgress {
         }
         while let Some((&attempted, _)) = self.attempts.range(first..end).next() {
             self.attempts.remove(&attempted);
+            self.delays.remove(&attempted);
         }
         // Every stretch that overlaps or touches becomes part of this one.
         while let Some((&other, &others_end)) = self.stretches.range(..=end).next_back() {
@@ -102,6 +152,19 @@ impl QueueProgress {
             let known = self.attempts.entry(offset).or_default();
             *known = attempt.max(*known);
         }
+    }
+
+    /// The attempt ended, and the next one is not to begin before `until`.
+    pub fn delayed(&mut self, offset: u64, attempt: u32, until: Timestamp) {
+        if !self.is_acked(offset) && self.attempts(offset) <= attempt {
+            self.attempted(offset, attempt);
+            self.delays.insert(offset, until);
+        }
+    }
+
+    /// Until when the message waits in its place, if it does.
+    pub fn delayed_until(&self, offset: u64) -> Option<Timestamp> {
+        self.delays.get(&offset).copied()
     }
 
     /// How many attempts have ended without an ack.
@@ -154,6 +217,18 @@ mod tests {
         assert_eq!(progress.attempts(5), 0);
         progress.attempted(5, 3);
         assert_eq!(progress.attempts(5), 0);
+    }
+
+    #[test]
+    fn what_went_on_is_told_from_what_was_acknowledged_and_costs_little() {
+        let mut progress = QueueProgress::default();
+        progress.ack(0);
+        progress.give_back(1);
+        assert!(!progress.is_returned(0) && progress.is_returned(1) && progress.is_acked(1));
+        (2..2 + MAX_RETURNED as u64).for_each(|offset| progress.give_back(offset));
+        assert!(progress.is_returned(0), "nobody knows any more");
+        assert_eq!(progress.returned().1.len(), MAX_RETURNED);
+        assert!(!progress.is_returned(2 + MAX_RETURNED as u64));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::commitlog::settled::Settled;
 use crate::commitlog::{Outcome, ScanFrom};
 use crate::index::Index;
 use crate::message::record::{
-    Cancel, Delivery, DeliveryReason, IdempotencyKey, Kind, Message, Placement, Record,
-    RecordError, Reschedule,
+    Cancel, DeadLetter, Delivery, DeliveryReason, IdempotencyKey, Kind, Message, Placement, Record,
+    RecordError, Redrive, Reschedule,
 };
 
 /// Units kept in memory before they are written.
@@ -87,6 +87,15 @@ impl Replay<'_> {
                 }
             }
             Kind::Delivery => self.delivery(record)?,
+            Kind::DeadLetter => {
+                let letter = DeadLetter::decode(record)?;
+                self.raise_next_offset(letter.dead_letters, 0, letter.queue_offset + 1);
+            }
+            Kind::Redrive => {
+                let redrive = Redrive::decode(record)?;
+                let end = redrive.first_queue_offset + redrive.redriven.len() as u64;
+                self.raise_next_offset(redrive.retry_topic, 0, end);
+            }
             Kind::IdempotencyKey => {
                 let (_, bound) = IdempotencyKey::decode_fixed(record)?;
                 self.index.insert(self.keys.idempotency(&bound.key), offset);

@@ -1,7 +1,7 @@
 //! The state at a place in the log, as bytes: what a checkpoint holds.
 //!
 //! ```text
-//! version 4 · T: offset 8, next group number 8, previous hash 16, incarnation 8
+//! version 2 · T: offset 8, next group number 8, previous hash 16, incarnation 8
 //! durable upto 8 · settled pages written upto 8
 //! counts: accepted 8, scheduled 8, fired 8, cancelled 8, dropped 8, timer units 8
 //! next topic id 4 · next group id 4
@@ -9,7 +9,8 @@
 //!     name (length 2, bytes)
 //! groups 4, each: id 4, epoch 4, invisible for 8, name; settings 4, bytes (the body of their record);
 //!     queues 4, each: topic 4, queue 2, floor 8, stretches 4, each: first 8, end 8,
-//!         attempts 4, each: offset 8, attempts 4;
+//!         attempts 4, each: offset 8, attempts 4, delays 4, each: offset 8, until ms 8;
+//!         vouched from 8, returned 4, each: offset 8;
 //!     topics read 4, each: topic 4, fence 8, tags 4 and each of them, all ones: not decided
 //! level queues 4, each: delay ms 8, released up to 8
 //! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
@@ -30,7 +31,7 @@ use crate::message::offset::Offset;
 use crate::message::record::{RecordError, topic_type_number, topic_type_of};
 use crate::message::{GroupSettings, TopicType};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What dispatch has counted since the log began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +96,7 @@ pub(super) struct State {
 pub enum StateError {
     #[error("the state ends too early")]
     Short,
-    #[error("the state is in version {got}, newer than {VERSION}")]
+    #[error("the state is in version {got}, not in {VERSION}")]
     Version { got: u32 },
     #[error("a name in the state is not UTF-8")]
     NotText,
@@ -149,7 +150,7 @@ impl State {
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, StateError> {
         let mut input = Reader(bytes);
         let version = input.u32()?;
-        if version > VERSION {
+        if version != VERSION {
             return Err(StateError::Version { got: version });
         }
         let at = ScanFrom {
@@ -314,6 +315,8 @@ mod tests {
         let mut progress = QueueProgress::default();
         [0, 1, 5, 200].into_iter().for_each(|offset| progress.ack(offset));
         progress.attempted(7, 3);
+        progress.give_back(9);
+        progress.delayed(8, 1, crate::clock::Timestamp::from_millis(9));
         let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
         State {
             at: ScanFrom {

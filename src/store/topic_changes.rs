@@ -134,6 +134,9 @@ impl Store {
         }
         turn.append(record);
         self.fold.topics.mark_deleted(&topic);
+        for system in self.fold.topics.of_topic(topic.id) {
+            self.fold.topics.mark_deleted(&system);
+        }
         let receipt = turn.receipt();
         drop(turn);
         Ok((receipt, topic))
@@ -142,7 +145,11 @@ impl Store {
     /// All topics of users, by name.
     pub fn topics(&self) -> Vec<Arc<Topic>> {
         let mut all = self.fold.topics.all();
-        all.retain(|topic| topic.id >= super::topics::FIRST_USER_TOPIC_ID && !topic.is_deleted());
+        all.retain(|topic| {
+            let of_users =
+                topic.id >= super::topics::FIRST_USER_TOPIC_ID && topic.belongs.is_none();
+            of_users && !topic.is_deleted()
+        });
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError};
 
+use super::system_topics::Belongs;
 use crate::consumequeue::{ConsumeQueue, QueueError};
 use crate::message::TopicSettings;
 use crate::message::offset::Offset;
@@ -40,6 +41,8 @@ pub struct Topic {
     /// Where the record stands that has these settings.
     pub(super) set_at: Offset,
     pub queues: Box<[Arc<Queue>]>,
+    /// Whose it is, if it is one of a group's system topics.
+    pub belongs: Option<Belongs>,
     life: Arc<Life>,
 }
 
@@ -91,6 +94,7 @@ impl Topic {
             settings: at.settings,
             set_at: at.set_at,
             queues: open_queues(root, at.id, 0, lengths)?.into(),
+            belongs: Belongs::of(at.name),
             life: Arc::new(life),
         })
     }
@@ -106,6 +110,7 @@ impl Topic {
             settings: at.settings,
             set_at: at.set_at,
             queues: queues.into(),
+            belongs: self.belongs,
             life: Arc::clone(&self.life),
         })
     }
@@ -272,6 +277,13 @@ impl Topics {
         let mut maps = self.maps.write();
         topic.life.deleted.store(true, Ordering::Release);
         maps.forget_name(topic);
+    }
+
+    /// The system topics that hold what comes of a topic.
+    pub(super) fn of_topic(&self, topic_id: u32) -> Vec<Arc<Topic>> {
+        let mut all = self.all();
+        all.retain(|topic| topic.belongs.is_some_and(|belongs| belongs.topic_id == topic_id));
+        all
     }
 
     /// Dispatch has come to the topic's deletion.

@@ -67,7 +67,9 @@ impl DequeueMessage {
             // Its topic was deleted.
             return Ok(None);
         };
-        if tag.kind() != Some(TimedKind::Message) || topic.queue(tag.queue()).is_none() {
+        if !matches!(tag.kind(), Some(TimedKind::Message | TimedKind::Retry))
+            || topic.queue(tag.queue()).is_none()
+        {
             tracing::error!(offset = entry.offset, tag = entry.tag, "a timer leads nowhere");
             return Ok(None);
         }

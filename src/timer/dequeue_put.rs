@@ -231,7 +231,10 @@ fn append(turn: &mut Turn<'_>, topic: &Topic, queue: u16, settled: &[Due], now: 
         first_queue_offset: place.take_offsets(settled.len() as u64),
         topic_id: topic.id,
         queue,
-        reason: DeliveryReason::Deadline,
+        reason: match topic.belongs {
+            Some(_) => DeliveryReason::Retry,
+            None => DeliveryReason::Deadline,
+        },
         fired: fired.collect(),
     };
     topic.appended(turn.append(run.encode()));

@@ -9,7 +9,9 @@ use crate::clock::{Now, Timestamp};
 use crate::commitlog::{Outcome, ReadError};
 use crate::consumequeue::Unit;
 use crate::message::offset::Offset;
-use crate::message::record::{Cancel, Kind, Message, Placement, Record, RecordError, Reschedule};
+use crate::message::record::{
+    Cancel, Kind, Message, Nack, Placement, Record, RecordError, Reschedule,
+};
 use crate::message::timer_tag::TimerTag;
 use crate::stage::{Pipe, Progress, Signal, Stage, StageError};
 use crate::store::{ArrivalListener, Store, StoreError, TIMER_TOPIC_ID, Topic};
@@ -118,6 +120,12 @@ impl EnqueueGet {
                 let tag = TimerTag(moved.tag).in_the_wheel();
                 self.add(unit, moved.deadline, tag.0, filings)?;
                 self.take_out(moved.cause, moved.was_due_at, moved.tag, filings);
+            }
+            Kind::Nack => {
+                let nack = Nack::decode(record)?;
+                if let Some(tag) = nack.tag {
+                    self.add(unit, nack.comes_at, tag, filings)?;
+                }
             }
             Kind::Cancel => {
                 let cancel = Cancel::decode(record)?;

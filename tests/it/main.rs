@@ -6,6 +6,7 @@ mod changes;
 mod cli;
 mod cli_pending;
 mod cli_process;
+mod dead_letters;
 mod fixture;
 mod group_settings;
 mod groups;

@@ -328,7 +328,8 @@ impl World {
                 message.gone = Told::Unknown;
             }
         }
-        self.model.reads.topic_deleted(topic);
+        let acked = self.model.reads.topic_deleted(topic);
+        self.model.ack_unknown.extend(acked);
         self.held.retain(|held| held.topic != topic);
         self.void.retain(|void| void.topic != topic);
         self.void_by.retain(|pair, _| pair.1 != topic);

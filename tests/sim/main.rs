@@ -25,12 +25,14 @@ mod moves;
 mod operations;
 mod ops_groups;
 mod ops_resets;
+mod ops_returned;
 mod pending;
 mod planted;
 mod races;
 mod reads;
 mod refiling;
 mod regressions;
+mod returned;
 mod world;
 
 use world::{Ended, World};

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use horolog::consumer::Received;
 
 use crate::reads::Reads;
+use crate::returned::Returned;
 
 /// What a caller knows of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,7 @@ pub(crate) struct Message {
     /// The topic's id: another one for each topic that had the name.
     pub topic_id: u32,
     pub tag: Option<String>,
+    pub message_group: Option<String>,
     /// The moments it was given, in order: the one of the put and those of reschedules. None was put for
     /// now.
     pub moments: Vec<Moment>,
@@ -65,6 +67,7 @@ impl Message {
             topic,
             topic_id: 0,
             tag: None,
+            message_group: None,
             moments: Vec::new(),
             fire_asked: false,
             accepted: Told::Nothing,
@@ -112,6 +115,7 @@ pub(crate) struct Model {
     /// Which message stands at a place.
     places: BTreeMap<(u32, u16, u64), u64>,
     pub reads: Reads,
+    pub returned: Returned,
 }
 
 pub(crate) type Checked = Result<(), String>;
@@ -147,20 +151,22 @@ impl Model {
         let topic_id = self.message(number).topic_id;
         let place = (topic_id, received.queue, received.queue_offset);
         let tag = received.attributes.tag.as_deref();
-        self.reads.check_received((group, topic), (place.1, place.2), tag)?;
+        let again = self.returned.may_come_again(group, number);
+        self.reads.check_received((group, topic), (place.1, place.2), tag, again)?;
         ensure!(self.message(number).tag.as_deref() == tag, "message {number} has another tag");
         let acked = self.acked.contains(&(group, number));
         ensure!(
-            !acked,
+            !acked || self.returned.is_doubled(group, number),
             "message {number} was acked by group {group} and handed to it again: {received:?}, {:?}",
             self.message(number)
         );
         let before = self.attempts.insert((group, number), received.attempt).unwrap_or(0);
         ensure!(
-            received.attempt >= before.max(1),
+            received.attempt >= before.max(1) || self.returned.is_doubled(group, number),
             "message {number} went back from attempt {before} to {}",
             received.attempt
         );
+        self.returned.check_received(group, number, received.attempt, highest_wall)?;
         let stands = *self.places.entry(place).or_insert(number);
         ensure!(stands == number, "{place:?} held message {stands}, now {number}");
         let message = self.message(number);
@@ -208,10 +214,16 @@ impl Model {
         self.acked.clear();
         self.attempts.clear();
         self.places.clear();
+        self.returned.forget();
         self.reads.forget();
         for message in &mut self.messages {
             message.place = None;
         }
+    }
+
+    /// The highest attempt of the message that the group has seen.
+    pub(crate) fn attempt(&self, group: usize, number: u64) -> u32 {
+        self.attempts.get(&(group, number)).copied().unwrap_or(0)
     }
 
     /// A reset: their attempts may count from 1 again.

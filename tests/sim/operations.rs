@@ -28,7 +28,8 @@ impl World {
             255..300 => self.cancel(),
             300..360 => self.receive_some(),
             360..380 => self.group_operation(),
-            380..450 => self.ack_some(),
+            380..430 => self.ack_some(),
+            430..450 => self.give_back(),
             450..460 => self.extend_one(),
             460..485 => self.look(),
             485..495 => self.search(),
@@ -85,13 +86,15 @@ impl World {
         let mut known = Message::new(number, topic);
         known.key = self.random.once_in(4).then(|| format!("key-{}", self.index(3)));
         known.tag = self.some_tag();
+        let message_group = self.random.once_in(3).then(|| "one".to_owned());
+        known.message_group.clone_from(&message_group);
         let message = NewMessage {
             moment: self.moment(),
             attributes: Attributes {
                 content_type: "text/plain".to_owned(),
                 tag: known.tag.clone(),
                 keys: known.key.iter().cloned().collect(),
-                message_group: self.random.once_in(3).then(|| "one".to_owned()),
+                message_group,
                 ..Attributes::default()
             },
             body: number.to_string().into(),
@@ -214,6 +217,7 @@ impl World {
             let Some(index) = of_group else { break };
             taken.push(self.held.swap_remove(index));
         }
+        taken.iter().for_each(|held| self.model.returned.not_out(group, held.number));
         let name = self.group(group);
         let engine = self.engine();
         let Some(group_there) = engine.store.group(&name) else { return Ok(()) };

@@ -12,6 +12,7 @@ use horolog::message::{GroupSettings, StartFrom, TagFilter};
 use horolog::store::{Group, Topic};
 
 use crate::model::{Checked, ensure};
+use crate::ops_returned::{ORDERED, number_of};
 use crate::reads::Decision;
 use crate::world::{GROUPS, Held, Open, TOPICS, World};
 
@@ -26,7 +27,7 @@ pub(crate) static TAGS: LazyLock<[String; 3]> = LazyLock::new(|| {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupCoverage(BTreeMap<&'static str, u64>);
 
-const COVERED: [&str; 9] = [
+const COVERED: [&str; 16] = [
     "groups set",
     "starts at the latest",
     "reads by tags",
@@ -36,6 +37,13 @@ const COVERED: [&str; 9] = [
     "subscriptions that did not match",
     "void handles",
     "quiet lags",
+    "nacks",
+    "nacks told",
+    "came again",
+    "dead letters",
+    "redriven",
+    "out in order",
+    "nacked in order",
 ];
 
 impl GroupCoverage {
@@ -94,7 +102,12 @@ impl World {
             false => StartFrom::Earliest,
         };
         let mut settings = GroupSettings { start_from, ..GroupSettings::default() };
-        settings.max_attempts = 1 + u32::try_from(self.random.below(50)).expect("below 50");
+        settings.max_attempts = match self.random.once_in(2) {
+            true => 1 + u32::try_from(self.random.below(3)).expect("below 3"),
+            false => 1 + u32::try_from(self.random.below(50)).expect("below 50"),
+        };
+        settings.backoff_ms = vec![500, 4_000, 90_000];
+        settings.ordered = group == ORDERED;
         for topic in 0..TOPICS {
             if self.random.once_in(3) {
                 let filter = match self.model.reads.latest((group, topic)) {
@@ -115,8 +128,10 @@ impl World {
         let (name, now) = (self.group(group), self.clock.now().wall);
         let before = self.engine().store.group(&name);
         let before = before.map(|group| GroupSettings::clone(&group.settings()));
+        let most = settings.max_attempts;
         match self.engine().consumers.set_group(&name, settings.clone(), now) {
             Ok((there, _, receipt)) => {
+                self.model.returned.set(group, most);
                 ensure!(fits, "group {group} was set to filters that do not fit: {settings:?}");
                 ensure!(*there.settings() == settings, "group {group} is not as it was set");
                 let number = self.model.reads.number();
@@ -143,8 +158,9 @@ impl World {
         let now = self.clock.now().wall;
         let engine = self.engine();
         let Some(topic_there) = engine.store.topic(&self.topic(topic)) else { return Ok(None) };
-        let made = engine.store.group_or_make(&self.group(group), 30_000, now);
-        let Ok(group_there) = made else { return Ok(None) };
+        let settings = GroupSettings { ordered: group == ORDERED, ..GroupSettings::default() };
+        let made = engine.store.make_group(&self.group(group), &settings, now);
+        let Ok((group_there, _)) = made else { return Ok(None) };
         let consumers = Arc::clone(&engine.consumers);
         let settings = group_there.settings();
         let before = consumers.reading(&group_there, &topic_there);
@@ -225,6 +241,7 @@ impl World {
         };
         let consumers = Arc::clone(&self.engine().consumers);
         let (now, invisible) = (self.clock.now(), Duration::from_millis(invisible_ms));
+        self.hear_answers();
         let leased = loop {
             let leased = consumers.receive(&group_there, &topic_there, max, invisible, now);
             let leased = leased.map_err(|error| format!("receive: {error}"))?;
@@ -239,14 +256,22 @@ impl World {
         let mut held = Vec::new();
         let highest = self.highest_wall;
         for received in leased.take() {
+            let before = self.model.attempt(group, number_of(&received));
             let number = self.model.received(group, topic, &received, highest)?;
+            if group == ORDERED {
+                self.check_order(topic, number, now.monotonic, invisible)?;
+            }
+            if before > 0 && received.attempt > before {
+                self.coverage.groups.count("came again");
+            }
             let ahead = received.deliver_at.since(received.born_at);
             // Farther than two far slots ahead it must have been filed far, and filed again.
             self.coverage.refiled += u64::from(ahead > 128_000);
             if received.attempt > 1 {
                 self.coverage.leases_expired += 1;
             }
-            held.push(Held { group, topic, number, handle: received.receipt_handle });
+            let (attempt, handle) = (received.attempt, received.receipt_handle);
+            held.push(Held { group, topic, number, attempt, handle });
         }
         Ok(held)
     }
@@ -284,7 +309,7 @@ impl World {
             return Ok(0);
         };
         ensure!(
-            stats.lag == stats.in_flight && stats.oldest_unacked.is_some() == (stats.lag > 0),
+            group == ORDERED || stats.lag >= stats.in_flight,
             "group {group} has read all of {}, and is behind: {stats:?}",
             topic.name
         );
@@ -305,14 +330,17 @@ impl World {
 
     /// At the end: a group gets whatever it wants and has not acked, and nothing else is behind.
     pub(crate) fn audit_group(&mut self, group: usize) -> Checked {
+        self.redrive_all(group)?;
         for topic in 0..TOPICS {
-            let received = self.read_topic(group, topic)?;
+            let received = self.read_all_of(group, topic)?;
             let seen: BTreeSet<_> = received.iter().map(|held| held.number).collect();
             self.settle()?;
             let lag = self.check_lag(group, topic)?;
+            // One at a time of each message group was acknowledged to see the next.
+            let expected = if group == ORDERED { 0 } else { received.len() as u64 };
             let topic_id = self.there(group, topic).map(|(_, topic)| topic.id);
             ensure!(
-                lag == seen.len() as u64,
+                lag == expected,
                 "group {group} was handed {} of topic {topic}, and its lag is {lag}",
                 seen.len()
             );

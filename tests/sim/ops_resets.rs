@@ -10,7 +10,7 @@ use horolog::consumer::{AckOutcome, ResetError, ResetTo};
 
 use crate::model::{Checked, ensure};
 use crate::reads::Decision;
-use crate::world::{GROUPS, Open, TOPICS, World};
+use crate::world::{GROUPS, Held, Open, TOPICS, World};
 
 impl World {
     pub(crate) fn reset_offsets(&mut self) -> Checked {
@@ -78,6 +78,16 @@ impl World {
             of == topic_id && starts[usize::from(queue)].is_some_and(|start| offset >= start)
         });
         let again: BTreeSet<_> = again.map(|message| message.number).collect();
+        for &number in &again {
+            if self.model.returned.may_be_dead(group, self.model.attempt(group, number)) {
+                self.model.returned.double(group, number);
+            }
+        }
+        self.model.returned.reset(group, &again);
+        // Whatever is not read again lost its lease, too.
+        for message in self.model.messages.iter().filter(|message| message.topic_id == topic_id) {
+            self.model.returned.not_out(group, message.number);
+        }
         let acked = again.iter().copied().filter(|&n| self.model.acked.remove(&(group, n)));
         let acked = acked.collect();
         // An ack that was not answered yet stands before the reset in the log.
@@ -93,9 +103,12 @@ impl World {
         self.model.forget_attempts(group, &again);
         let (void, held) = std::mem::take(&mut self.held)
             .into_iter()
-            .partition(|held| (held.group, held.topic) == (group, topic));
+            .partition::<Vec<_>, _>(|held| (held.group, held.topic) == (group, topic));
         self.held = held;
-        self.void.extend::<Vec<_>>(void);
+        let returned = &self.model.returned;
+        // A retry is not touched by a reset.
+        let in_queue = |held: &Held| !returned.may_come_again(held.group, held.number);
+        self.void.extend(void.into_iter().filter(in_queue));
         self.void_by.entry((group, topic)).or_default().push(fence);
         let number = self.model.reads.number();
         let decision = Decision { number, fence, filter: None, starts, acked };

@@ -145,7 +145,8 @@ impl World {
                 message.cancel_asked || message.fire_asked || message.gone != Told::Nothing;
             message.moments.len() as u64 - 1 + u64::from(settled)
         });
-        let most = pending + taken_out.sum::<u64>();
+        // Counts by slot alone know no topic, so retries are counted, too.
+        let most = pending + taken_out.sum::<u64>() + self.model.returned.waiting();
         // While firing is held, slots lie behind that are not done.
         let behind = now < self.highest_wall || self.engine().timer.is_held();
         ensure!(

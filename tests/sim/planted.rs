@@ -5,10 +5,10 @@ use timerlog::planted::{Fault, plant};
 use crate::OPERATIONS;
 use crate::world::World;
 
-/// The first seed, of a hundred, whose run notices the fault.
+/// The first seed, of four hundred, whose run notices the fault.
 fn noticed(fault: Fault) -> Option<(u64, String)> {
     plant(Some(fault));
-    let found = (0..100).find_map(|seed| {
+    let found = (0..400).find_map(|seed| {
         let run = std::panic::catch_unwind(|| World::new(seed).run(OPERATIONS));
         match run {
             Ok(Ok(_)) => None,
@@ -55,4 +55,7 @@ planted! {
     levels_said_to_be_released_further_than_they_are_are_noticed: Fault::LevelReleasedAhead;
     what_is_released_along_with_a_head_that_is_due_is_noticed: Fault::LevelBehindHead;
     a_release_without_asking_the_settled_bits_is_noticed: Fault::LevelNotAsked;
+    a_retry_that_counts_from_one_is_noticed: Fault::RetryForgetsAttempts;
+    an_ack_of_what_went_on_is_noticed: Fault::ReturnedIsAcked;
+    message_groups_that_nobody_looks_at_are_noticed: Fault::NoMessageGroups;
 }

@@ -99,12 +99,13 @@ impl Reads {
         }
     }
 
-    /// What is handed out must be wanted.
+    /// What is handed out must be wanted. What comes `again` may stand before where the group starts now.
     pub(crate) fn check_received(
         &self,
         pair: Pair,
         place: (u16, u64),
         tag: Option<&str>,
+        again: bool,
     ) -> Checked {
         let decided = self.latest(pair);
         let Some(decided) = decided else { return Err(format!("{pair:?} reads undecided")) };
@@ -112,7 +113,7 @@ impl Reads {
         ensure!(wanted, "{tag:?} at {place:?} was handed to {pair:?}, which wants {decided:?}");
         let start = decided.starts.get(usize::from(place.0)).copied().unwrap_or(0);
         ensure!(
-            place.1 >= start || !decided.certain,
+            place.1 >= start || !decided.certain || again,
             "{place:?} was handed to {pair:?}, which starts behind it: {decided:?}"
         );
         Ok(())
@@ -172,10 +173,19 @@ impl Reads {
         Ok(acked)
     }
 
-    /// The topic is deleted: nobody has read its successor.
-    pub(crate) fn topic_deleted(&mut self, topic: usize) {
-        self.reads.retain(|pair, _| pair.1 != topic);
+    /// The topic is deleted: nobody has read its successor. Answers what was acked before decisions that may
+    /// be lost along with the deletion: then those acks count again.
+    pub(crate) fn topic_deleted(&mut self, topic: usize) -> BTreeSet<(usize, u64)> {
+        let mut acked = BTreeSet::new();
+        self.reads.retain(|pair, read| {
+            let gone = pair.1 == topic;
+            for decision in read.open.iter().filter(|_| gone) {
+                acked.extend(decision.acked.iter().map(|&number| (pair.0, number)));
+            }
+            !gone
+        });
         self.deleted.insert(topic);
+        acked
     }
 
     /// What a start has left is known.

@@ -184,6 +184,13 @@ pub(crate) enum Open {
         group: usize,
         number: u64,
     },
+    /// The message comes again at this moment, with a higher attempt than this one.
+    Nacked {
+        group: usize,
+        number: u64,
+        attempt: u32,
+        comes_at: u64,
+    },
     /// An ack that a reset has overtaken: it holds, and means nothing.
     AckedBeforeReset,
     /// How a group reads a topic was decided.
@@ -209,6 +216,7 @@ pub(crate) struct Held {
     pub group: usize,
     pub topic: usize,
     pub number: u64,
+    pub attempt: u32,
     pub handle: String,
 }
 
@@ -396,6 +404,7 @@ impl World {
                 // What has become of a decision is seen after the start.
                 Open::ToldDelivered { .. }
                 | Open::AckedBeforeReset
+                | Open::Nacked { .. }
                 | Open::Read { .. }
                 | Open::Reset { .. }
                 | Open::Set { .. } => {}
@@ -405,6 +414,7 @@ impl World {
             }
         }
         self.stages.clear();
+        self.model.returned.out.clear();
         self.engine = None;
     }
 
@@ -487,6 +497,10 @@ impl World {
                     };
                 }
                 (Some(Durability::Durable), Open::AckedBeforeReset) => {}
+                (Some(Durability::Durable), Open::Nacked { group, number, attempt, comes_at }) => {
+                    self.model.returned.told(group, number, attempt, comes_at);
+                    self.coverage.groups.count("nacks told");
+                }
                 (Some(Durability::Durable), Open::Read { group, topic, number }) => {
                     self.model.reads.told((group, topic), number);
                 }

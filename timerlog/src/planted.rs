@@ -49,6 +49,12 @@ pub enum Fault {
     LevelBehindHead,
     /// A delay level asks nobody whether what it releases is settled.
     LevelNotAsked,
+    /// A retry does not say how often its message was handed out.
+    RetryForgetsAttempts,
+    /// No message has a message group.
+    NoMessageGroups,
+    /// A place whose message went on counts as acknowledged for handles of before.
+    ReturnedIsAcked,
 }
 
 #[cfg(debug_assertions)]

@@ -27,7 +27,9 @@ impl Bench {
         judge: &mut dyn FnMut(u64) -> Verdict,
     ) -> Vec<(u64, u32)> {
         let mut granted = Vec::new();
-        let mut terms = Terms { numbers: &mut self.numbers, until: SECOND, judge };
+        let now = Now { wall: Timestamp::from_millis(1000), monotonic: Duration::ZERO };
+        let (numbers, delayed) = (&mut self.numbers, Vec::new());
+        let mut terms = Terms { numbers, now, until: SECOND, order: Order::None, delayed, judge };
         self.leases.grant(max, committed, &self.progress, &mut terms, &mut granted);
         granted.iter().map(|granted| (granted.queue_offset, granted.attempt)).collect()
     }
@@ -171,4 +173,29 @@ fn what_is_out_can_be_read_again_when_its_handles_are_void() {
     bench.leases.acking(1, LeaseNumber(LeaseNumber::first_of(1).0 + 2));
     bench.leases.drop_leases();
     assert_eq!(bench.grant(3, 3), [(0, 1), (2, 1)]);
+}
+
+#[test]
+fn what_waits_in_its_place_is_not_handed_out_after_a_restart_before_its_time() {
+    let mut bench = Bench::new();
+    bench.progress.delayed(0, 3, Timestamp::from_millis(1500));
+    assert_eq!(bench.grant(9, 2), [(1, 1)]);
+    assert_eq!(bench.leases.in_flight(), 2);
+    let (number, until) = (LeaseNumber(LeaseNumber::first_of(1).0 + 1), SECOND / 2);
+    assert!(!bench.leases.delay_ends(0, number, SECOND), "it was extended");
+    assert!(bench.leases.delay_ends(0, number, until));
+    bench.leases.expired(0, number);
+    assert_eq!(bench.grant(9, 2), [(0, 4)], "with the attempts of before");
+}
+
+#[test]
+fn what_was_given_back_is_told_from_what_was_acknowledged() {
+    let mut bench = Bench::new();
+    bench.grant(1, 1);
+    let number = LeaseNumber(LeaseNumber::first_of(1).0 + 1);
+    bench.leases.delay(0, number, 1, SECOND);
+    assert_eq!(bench.standing(0, 1, Duration::ZERO), Standing::Nacked);
+    assert_eq!(bench.standing(0, 2, Duration::ZERO), Standing::Void);
+    bench.leases.drop_leases();
+    assert_eq!(bench.grant(9, 1), [], "a reset of other queues leaves it where it waits");
 }

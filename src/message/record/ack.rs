@@ -21,7 +21,7 @@ use super::{Encoded, Kind, Record, RecordError, length_u32, read_u16, read_u32, 
 use crate::clock::Timestamp;
 
 const HEAD: usize = 16;
-const ENTRY: usize = 16;
+pub(super) const ENTRY: usize = 16;
 const EXPIRED_HEAD: usize = HEAD + ENTRY + 8;
 
 /// One message that a group is done with.
@@ -74,7 +74,7 @@ impl From<Acked> for AckedRun {
 }
 
 impl Acked {
-    fn encode(&self) -> [u8; ENTRY] {
+    pub(super) fn encode(&self) -> [u8; ENTRY] {
         let mut entry = [0; ENTRY];
         entry[..4].copy_from_slice(&self.topic_id.to_le_bytes());
         entry[4..6].copy_from_slice(&self.queue.to_le_bytes());
@@ -82,7 +82,7 @@ impl Acked {
         entry
     }
 
-    fn decode(entry: &[u8]) -> Result<Self, RecordError> {
+    pub(super) fn decode(entry: &[u8]) -> Result<Self, RecordError> {
         match AckedRun::decode(entry)? {
             AckedRun { first, more: 0 } => Ok(first),
             AckedRun { .. } => Err(RecordError::NotZero),

@@ -1,6 +1,7 @@
 //! Groups in the state; see the page above.
 
 use super::{GroupState, Reader, StateError, Writer};
+use crate::clock::Timestamp;
 use crate::message::record::{decode_settings, encode_settings};
 use crate::message::{GroupSettings, TagFilter};
 use crate::store::groups::Reading;
@@ -60,14 +61,27 @@ fn encode_progress(progress: &QueueProgress, out: &mut Writer) {
         out.u64(offset);
         out.u32(attempts);
     }
+    out.count(progress.delays().len());
+    for (&offset, &until) in progress.delays() {
+        out.u64(offset);
+        out.u64(until.as_millis());
+    }
+    let (vouched_from, returned) = progress.returned();
+    out.u64(vouched_from);
+    out.count(returned.len());
+    returned.iter().for_each(|&offset| out.u64(offset));
 }
 
 fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> {
     let floor = input.u64()?;
     let stretches = input.list(|input| Ok((input.u64()?, input.u64()?)))?;
     let attempts = input.list(|input| Ok((input.u64()?, input.u32()?)))?;
+    let delays = input.list(|input| Ok((input.u64()?, Timestamp::from_millis(input.u64()?))))?;
     let (stretches, attempts) = (stretches.into_iter().collect(), attempts.into_iter().collect());
-    Ok(QueueProgress::from_parts(floor, stretches, attempts))
+    let progress = QueueProgress::from_parts(floor, stretches, attempts);
+    let vouched_from = input.u64()?;
+    let returned = input.list(Reader::u64)?.into_iter().collect();
+    Ok(progress.with_returned(delays.into_iter().collect(), vouched_from, returned))
 }
 
 fn encode_reading(reading: &Reading, out: &mut Writer) {

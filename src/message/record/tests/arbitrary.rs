@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::message::Attributes;
 
 /// The kinds that have a decoder.
-const DECODED: [Kind; 13] = [
+const DECODED: [Kind; 16] = [
     Kind::Message,
     Kind::Reschedule,
     Kind::IdempotencyKey,
@@ -24,6 +24,9 @@ const DECODED: [Kind; 13] = [
     Kind::TopicSet,
     Kind::GroupSet,
     Kind::OffsetsReset,
+    Kind::Nack,
+    Kind::DeadLetter,
+    Kind::Redrive,
     Kind::Opened,
 ];
 

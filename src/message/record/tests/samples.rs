@@ -22,6 +22,9 @@ pub(super) enum Fact {
     TopicDeleted(TopicDeleted),
     GroupSet(GroupSet),
     OffsetsReset(OffsetsReset),
+    Nack(Nack),
+    DeadLetter(DeadLetter),
+    Redrive(Redrive),
     Opened(Opened),
 }
 
@@ -40,6 +43,9 @@ impl Fact {
             Self::TopicDeleted(deleted) => deleted.encode(),
             Self::GroupSet(group) => group.encode(),
             Self::OffsetsReset(reset) => reset.encode(),
+            Self::Nack(nack) => nack.encode(),
+            Self::DeadLetter(letter) => letter.encode(),
+            Self::Redrive(redrive) => redrive.encode(),
             Self::Opened(opened) => opened.encode(),
         }
     }
@@ -61,6 +67,9 @@ impl Fact {
             Kind::TopicDeleted => TopicDeleted::decode(record).map(Self::TopicDeleted),
             Kind::GroupSet => GroupSet::decode(record).map(Self::GroupSet),
             Kind::OffsetsReset => OffsetsReset::decode(record).map(Self::OffsetsReset),
+            Kind::Nack => Nack::decode(record).map(Self::Nack),
+            Kind::DeadLetter => DeadLetter::decode(record).map(Self::DeadLetter),
+            Kind::Redrive => Redrive::decode(record).map(Self::Redrive),
             Kind::Opened => Opened::decode(record).map(Self::Opened),
             kind => panic!("no sample has the kind {kind:?}, which has no decoder yet"),
         }
@@ -84,6 +93,9 @@ pub(super) fn refusals(record: &Record<'_>) -> Vec<(Kind, Option<RecordError>)> 
         (Kind::TopicDeleted, TopicDeleted::decode(record).err()),
         (Kind::GroupSet, GroupSet::decode(record).err()),
         (Kind::OffsetsReset, OffsetsReset::decode(record).err()),
+        (Kind::Nack, Nack::decode(record).err()),
+        (Kind::DeadLetter, DeadLetter::decode(record).err()),
+        (Kind::Redrive, Redrive::decode(record).err()),
         (Kind::Opened, Opened::decode(record).err()),
     ]
 }
@@ -209,6 +221,53 @@ fn reset(queues: Vec<Option<u64>>, filter: Option<TagFilter>) -> Fact {
     })
 }
 
+fn origin() -> Origin {
+    Origin {
+        topic_id: 3,
+        queue: 2,
+        queue_offset: 9,
+        cause: Offset::new(96),
+        length: 123,
+        readable_at: at(60_003),
+    }
+}
+
+fn nack(tag: Option<u64>) -> Fact {
+    let place = Acked { topic_id: 5, queue: 0, queue_offset: 1 << 40 };
+    let comes_at = at(90_001);
+    let (group_id, attempt, origin) = (7, 4, origin());
+    Fact::Nack(Nack { group_id, attempt, at: at(11), place, origin, comes_at, tag })
+}
+
+fn dead_letter(reason: DeathReason) -> Fact {
+    Fact::DeadLetter(DeadLetter {
+        group_id: 7,
+        attempts: 16,
+        at: at(12),
+        place: Acked { topic_id: 5, queue: 0, queue_offset: 1 << 40 },
+        origin: origin(),
+        queue_offset: 77,
+        dead_letters: 6,
+        reason,
+    })
+}
+
+fn redrive(count: u32) -> Fact {
+    let redriven = (0..count).map(|index| Redriven {
+        queue_offset: u64::from(index) + 70,
+        record: Offset::new(u64::from(index) * 128 + 4096),
+        length: 120,
+    });
+    Fact::Redrive(Redrive {
+        group_id: 7,
+        at: at(13),
+        dead_letters: 6,
+        retry_topic: 5,
+        first_queue_offset: 1000,
+        redriven: redriven.collect(),
+    })
+}
+
 pub(super) fn samples() -> Vec<(&'static str, Fact)> {
     let ready = Placement::Ready { queue_offset: 9 };
     let timed = Placement::Timed { deadline: at(60_001) };
@@ -297,6 +356,11 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
         ("reset", reset(vec![Some(0), None, Some(1 << 40)], None)),
         ("first read", reset(vec![Some(9)], Some(TagFilter::everything()))),
         ("first read by tags", reset(vec![Some(9), Some(0)], Some(tags(&["late", "paid"])))),
+        ("nack", nack(Some(0x2000_0005_0000_0004))),
+        ("nack in place", nack(None)),
+        ("dead letter, nacked", dead_letter(DeathReason::Nacked)),
+        ("dead letter, expired", dead_letter(DeathReason::LeaseExpired)),
+        ("redrive", redrive(2)),
         ("opened", Fact::Opened(Opened { incarnation: 2, at: at(7), tail: OFFSET })),
         ("quarantine, unreadable", quarantine(DamageReason::Unreadable)),
         ("quarantine, body", quarantine(DamageReason::Body)),
