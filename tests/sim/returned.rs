@@ -44,7 +44,11 @@ impl Returned {
     }
 
     pub(crate) fn told(&mut self, group: usize, number: u64, attempt: u32, comes_at: u64) {
-        self.nacked.insert((group, number), (attempt, comes_at));
+        // A second nack of one attempt is told that it holds, and changes nothing.
+        let known = self.nacked.entry((group, number)).or_insert((attempt, comes_at));
+        if known.0 < attempt {
+            *known = (attempt, comes_at);
+        }
     }
 
     pub(crate) fn not_out(&mut self, group: usize, number: u64) {
