@@ -13,6 +13,8 @@
 pub enum TimedKind {
     /// A message that becomes readable.
     Message = 1,
+    /// A producer that is to be asked what became of its transaction.
+    Check = 2,
 }
 
 /// Topic ids have 28 bits here, so there are no more than that.
@@ -22,6 +24,12 @@ pub const MAX_TOPIC_ID: u32 = (1 << 28) - 1;
 pub struct TimerTag(pub u64);
 
 impl TimerTag {
+    /// Of the checks of a transaction of the topic.
+    pub fn check(topic_id: u32) -> Self {
+        debug_assert!(topic_id <= MAX_TOPIC_ID);
+        Self((TimedKind::Check as u64) << 60 | u64::from(topic_id) << 32)
+    }
+
     pub fn message(topic_id: u32, queue: u16, tag_hash: u16) -> Self {
         debug_assert!(topic_id <= MAX_TOPIC_ID);
         let kind = TimedKind::Message as u64;
@@ -33,6 +41,7 @@ impl TimerTag {
     pub fn kind(self) -> Option<TimedKind> {
         match self.0 >> 60 {
             1 => Some(TimedKind::Message),
+            2 => Some(TimedKind::Check),
             _ => None,
         }
     }
@@ -60,6 +69,8 @@ mod tests {
         assert_eq!(tag.0, 0x1fff_ffff_fffe_1234);
         assert_eq!(tag.kind(), Some(TimedKind::Message));
         assert_eq!((tag.topic_id(), tag.queue(), tag.tag_hash()), (MAX_TOPIC_ID, 0xfffe, 0x1234));
+        let check = TimerTag::check(7);
+        assert_eq!((check.0, check.kind()), (0x2000_0007_0000_0000, Some(TimedKind::Check)));
         assert_eq!(TimerTag(0xf000_0000_0000_0000).kind(), None);
     }
 }

@@ -226,6 +226,7 @@ pub(super) fn prepare(
         topic: topic.name.clone(),
         attributes: attributes.clone(),
         timer,
+        terms: None,
     };
     let encoded = message.encode(&new.body);
     Ok(Prepared { new, message, encoded })

@@ -104,7 +104,7 @@ impl DequeueGet {
         let mut entries = Vec::new();
         for step in self.reader.near().chain(walk.slot, walk.last, walk.until) {
             let (_, record) = step?;
-            if record.kind == EntryKind::Add {
+            if record.kind != EntryKind::Cancel {
                 entries.push(record.entry);
             }
         }

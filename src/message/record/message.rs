@@ -1,4 +1,4 @@
-//! A message in the log: kind 1.
+//! A message in the log: kind 1; one that waits for its transaction to be decided, a half message: kind 2.
 //!
 //! ```text
 //! head   0        8        16         24             32        36      38         40      42      44
@@ -14,6 +14,10 @@
 //!   in its queue. Bit 1: the index has entries for it. Bit 2: it replaces a timer of its key, and so is
 //!   the fact that settles that one. Both are told by the attributes; the bits save reading them.
 //! - *queue* is chosen when it is put, for both.
+//!
+//! A half message has the *terms* of its transaction among its attributes, and a message has none. It is read
+//! by nobody before its commit, which gives it its place: without a moment its *queue offset* is zero. Its
+//! *deadline* is the moment that it is to have once it is committed.
 //!
 //! A message takes at least 96 bytes, three steps: the outcome of a cause needs three settled bits.
 
@@ -66,6 +70,17 @@ pub struct Replaced {
     pub tag: u64,
 }
 
+/// When the producer of a half message is asked what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Whoever asks for the checks of this group may answer.
+    pub producer_group: String,
+    pub check_after_ms: u64,
+    pub check_interval_ms: u64,
+    pub max_checks: u32,
+    pub abandon_after_ms: u64,
+}
+
 /// A message as its record has it, without the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -78,6 +93,8 @@ pub struct Message {
     pub topic: String,
     pub attributes: Attributes,
     pub timer: Option<KeyedTimer>,
+    /// A half message has them.
+    pub terms: Option<Terms>,
 }
 
 impl Message {
@@ -87,9 +104,10 @@ impl Message {
             Placement::Timed { deadline } => (TIMED, deadline.as_millis(), 0),
         };
         let flags = timed | self.flags();
-        let timer = self.timer.as_ref();
-        let head = ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes, timer);
-        let mut record = Encoded::start(Kind::Message, head, body.len());
+        let (timer, terms) = (self.timer.as_ref(), self.terms.as_ref());
+        let head =
+            ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes, timer, terms);
+        let mut record = Encoded::start(self.kind(), head, body.len());
         record.head(&self.nonce.to_le_bytes());
         record.head(&self.born_at.as_millis().to_le_bytes());
         record.head(&deadline.to_le_bytes());
@@ -99,8 +117,15 @@ impl Message {
         record.head(&self.tag_hash.to_le_bytes());
         record.head(&flags.to_le_bytes());
         record.head(&[0; 2]);
-        attributes::encode(&self.topic, &self.attributes, timer, &mut record.bytes);
+        attributes::encode(&self.topic, &self.attributes, timer, terms, &mut record.bytes);
         record.finish(body)
+    }
+
+    fn kind(&self) -> Kind {
+        match self.terms {
+            None => Kind::Message,
+            Some(_) => Kind::HalfMessage,
+        }
     }
 
     fn flags(&self) -> u16 {
@@ -120,9 +145,9 @@ impl Message {
     ///
     /// [`RecordError`] when it is another kind or does not follow the format.
     pub fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
-        record.expect(Kind::Message)?;
+        expect_message(record)?;
         let fixed = MessageHead::decode(record.head)?;
-        let (topic, attributes, timer) = attributes::decode(&record.head[ATTRIBUTES..])?;
+        let fields = attributes::decode(&record.head[ATTRIBUTES..])?;
         let message = Self {
             nonce: fixed.nonce,
             born_at: fixed.born_at,
@@ -130,10 +155,14 @@ impl Message {
             topic_id: fixed.topic_id,
             queue: fixed.queue,
             tag_hash: fixed.tag_hash,
-            topic,
-            attributes,
-            timer,
+            topic: fields.topic,
+            attributes: fields.attributes,
+            timer: fields.timer,
+            terms: fields.terms,
         };
+        if message.kind() != record.header.kind {
+            return Err(RecordError::Head("only a half message has terms"));
+        }
         if message.flags() != read_u16(record.head, FLAGS) & !TIMED {
             return Err(RecordError::Head("flags and attributes disagree"));
         }
@@ -146,8 +175,15 @@ impl Message {
     ///
     /// As [`Message::decode`].
     pub fn decode_fixed(record: &Record<'_>) -> Result<MessageHead, RecordError> {
-        record.expect(Kind::Message)?;
+        expect_message(record)?;
         MessageHead::decode(record.head)
+    }
+}
+
+fn expect_message(record: &Record<'_>) -> Result<(), RecordError> {
+    match record.header.kind {
+        Kind::HalfMessage => Ok(()),
+        _ => record.expect(Kind::Message),
     }
 }
 
