@@ -7,7 +7,7 @@
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`consumer`] · [`producer`] ·
-//! [`engine`] · [`service`] · [`api`] · [`app`].
+//! [`transaction`] · [`engine`] · [`service`] · [`api`] · [`app`].
 //!
 //! Decisions that are easy to miss, each argued in its room:
 //!
@@ -20,6 +20,10 @@
 //!   message itself. When a message fired is found in its queue by binary search, not kept anywhere.
 //! - **Near or far is decided by one number**, the far boundary that only re-filing moves
 //!   ([`timerlog::TimerWheel::far_boundary`]), so a cancel always finds the ring its entry is in.
+//! - **All that happens to an open transaction races for one settled bit** ([`producer`]): each record of its
+//!   life settles the one before it, and a check counts when its record is durable.
+//! - **Open transactions wait in the wheel, and nowhere else** ([`transaction`]): a check that nobody asks for
+//!   is filed again and again, as a note that counts for nothing.
 //! - **A lease that ran out is handed out again only when its record is durable**, so that attempts never go
 //!   back over a restart ([`consumer`]).
 //! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start
@@ -45,4 +49,5 @@ pub mod shutdown;
 pub mod stage;
 pub mod store;
 pub mod timer;
+pub mod transaction;
 pub mod units;

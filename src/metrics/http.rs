@@ -37,12 +37,19 @@ pub enum Route {
     ListScheduled,
     Timeline,
     CancelScheduled,
+    PrepareTransaction,
+    CommitTransaction,
+    RollbackTransaction,
+    GetTransaction,
+    ListTransactions,
+    ResumeTransaction,
+    TakeChecks,
     /// No route of ours, or not with this method.
     None,
 }
 
 impl Route {
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 37] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
@@ -72,6 +79,13 @@ impl Route {
         Self::ListScheduled,
         Self::Timeline,
         Self::CancelScheduled,
+        Self::PrepareTransaction,
+        Self::CommitTransaction,
+        Self::RollbackTransaction,
+        Self::GetTransaction,
+        Self::ListTransactions,
+        Self::ResumeTransaction,
+        Self::TakeChecks,
         Self::None,
     ];
 
@@ -106,6 +120,13 @@ impl Route {
             Self::ListScheduled => "list_scheduled",
             Self::Timeline => "timeline",
             Self::CancelScheduled => "cancel_scheduled",
+            Self::PrepareTransaction => "prepare_transaction",
+            Self::CommitTransaction => "commit_transaction",
+            Self::RollbackTransaction => "rollback_transaction",
+            Self::GetTransaction => "get_transaction",
+            Self::ListTransactions => "list_transactions",
+            Self::ResumeTransaction => "resume_transaction",
+            Self::TakeChecks => "take_checks",
             Self::None => "none",
         }
     }

@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::{AppendError, Turn};
 use crate::message::offset::Offset;
 use crate::message::record::{
-    Bound, Encoded, IdempotencyKey, KeyedTimer, Message, Placement, tag_hash,
+    Bound, Encoded, IdempotencyKey, KeyedTimer, Message, Placement, Terms, tag_hash,
 };
 use crate::message::{MAX_DELAY_MS, Moment, NewMessage, State, TopicName};
 use crate::store::{MakeError, Store, Topic};
@@ -128,6 +128,19 @@ pub fn put_all(
     nonces: &mut dyn FnMut() -> u64,
     now: Timestamp,
 ) -> Result<Decided<PutsAnswer>, PutError> {
+    put_request(store, settings, topic, request, None, nonces, now)
+}
+
+/// As [`put_all`]; with `terms`, all of them as half messages.
+pub(super) fn put_request(
+    store: &Store,
+    settings: PutSettings,
+    topic: &TopicName,
+    request: Request,
+    terms: Option<&Terms>,
+    nonces: &mut dyn FnMut() -> u64,
+    now: Timestamp,
+) -> Result<Decided<PutsAnswer>, PutError> {
     let Request { mut items, atomic, bound } = request;
     let _alone = bound.map(|bound| store.stripes().request(store.keys().idempotency(&bound.key)));
     if let Some(bound) = &bound
@@ -137,7 +150,7 @@ pub fn put_all(
     }
     loop {
         let named = topic_for(store, settings, topic, now)?;
-        let prepare = |item| prepare(&named, item, None, nonces(), now);
+        let prepare = |item| prepare(&named, item, None, terms, nonces(), now);
         let prepared: Vec<_> = items.into_iter().map(prepare).collect();
         match append_all(store, &named, prepared, atomic, bound, now)? {
             Appended::Done(decided) => return Ok(decided),
@@ -195,13 +208,19 @@ pub(super) fn prepare(
     topic: &Topic,
     item: Item,
     timer: Option<KeyedTimer>,
+    terms: Option<&Terms>,
     nonce: u64,
     now: Timestamp,
 ) -> Result<Prepared, Box<Refused>> {
     let refused = |refusal, item| Err(Box::new(Refused { refusal, item }));
     let Some(new) = item else { return refused(Refusal::Malformed, None) };
     let attributes = &new.attributes;
-    if !topic.settings.of.takes(new.moment != Moment::Now, attributes.message_group.is_some()) {
+    let of = topic.settings.of;
+    let takes = match terms {
+        Some(_) => of.takes_transactions(),
+        None => of.takes(new.moment != Moment::Now, attributes.message_group.is_some()),
+    };
+    if !takes {
         return refused(Refusal::TypeMismatch, Some(new));
     }
     let deadline = match deadline(new.moment, now) {
@@ -226,7 +245,7 @@ pub(super) fn prepare(
         topic: topic.name.clone(),
         attributes: attributes.clone(),
         timer,
-        terms: None,
+        terms: terms.cloned(),
     };
     let encoded = message.encode(&new.body);
     Ok(Prepared { new, message, encoded })
@@ -245,6 +264,11 @@ impl Prepared {
     pub(super) fn append(self, store: &Store, topic: &Topic, turn: &mut Turn<'_>) -> PutAnswer {
         let Self { message, mut encoded, .. } = self;
         let (state, deliver_at) = match message.placement {
+            Placement::Timed { deadline } if message.terms.is_some() => (State::Prepared, deadline),
+            // Its commit gives it its place.
+            Placement::Ready { .. } if message.terms.is_some() => {
+                (State::Prepared, message.born_at)
+            }
             Placement::Timed { deadline } => (State::Scheduled, deadline),
             Placement::Ready { .. } => {
                 let queue = topic.queue(message.queue);

@@ -5,7 +5,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::ReadError;
 use crate::message::offset::Offset;
 use crate::message::record::{
-    HEADER_LENGTH, Kind, Message, Placement, Record, RecordError, Reschedule,
+    Commit, HEADER_LENGTH, Kind, Message, Placement, Record, RecordError, Reschedule,
 };
 
 /// A message, read by way of the record that gave it its moment.
@@ -42,7 +42,7 @@ impl Store {
         let bad =
             |at: Offset| move |cause: RecordError| ReadError::Record { offset: at.get(), cause };
         let cause = self.read(offset, length, read, bytes)?;
-        if cause.header.kind != Kind::Reschedule {
+        if !matches!(cause.header.kind, Kind::Reschedule | Kind::Commit) {
             // The same record again, from the bytes at hand: the borrow above ends here.
             let (header, whole) = (cause.header, read == Read::Whole);
             let body = if whole { &bytes[header.head_end()..header.length()] } else { &[] };
@@ -54,10 +54,10 @@ impl Store {
             };
             return Ok(Caused { offset, record, message, deadline });
         }
-        let moved = Reschedule::decode(&cause).map_err(bad(offset))?;
-        let record = self.read(moved.message, moved.message_length, read, bytes)?;
-        let message = Message::decode(&record).map_err(bad(moved.message))?;
-        Ok(Caused { offset: moved.message, record, message, deadline: Some(moved.deadline) })
+        let (of, length, deadline) = pointed_at(&cause).map_err(bad(offset))?;
+        let record = self.read(of, length, read, bytes)?;
+        let message = Message::decode(&record).map_err(bad(of))?;
+        Ok(Caused { offset: of, record, message, deadline })
     }
 
     fn read<'a>(
@@ -72,4 +72,18 @@ impl Store {
             Read::HeadOnly => self.log.reader().head(offset, bytes),
         }
     }
+}
+
+/// The message that a reschedule or a commit is about, its length, and the moment that it is given.
+fn pointed_at(cause: &Record<'_>) -> Result<(Offset, u32, Option<Timestamp>), RecordError> {
+    if cause.header.kind == Kind::Commit {
+        let commit = Commit::decode(cause)?;
+        let deadline = match commit.placement {
+            Placement::Timed { deadline } => Some(deadline),
+            Placement::Ready { .. } => None,
+        };
+        return Ok((commit.message, commit.message_length, deadline));
+    }
+    let moved = Reschedule::decode(cause)?;
+    Ok((moved.message, moved.message_length, Some(moved.deadline)))
 }

@@ -55,7 +55,10 @@ pub use self::state::{Counts, StateError};
 pub use self::stripes::Stripes;
 pub use self::topic_changes::{DeleteError, Force, TopicChange, TopicChanged, TopicError};
 use self::topics::TopicAt;
-pub use self::topics::{Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic};
+pub use self::topics::{
+    FIRST_USER_TOPIC_ID, HALF_TOPIC, HALF_TOPIC_ID, OP_TOPIC, OP_TOPIC_ID, Queue, TIMER_TOPIC,
+    TIMER_TOPIC_ID, Topic,
+};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError};
@@ -149,8 +152,10 @@ impl Store {
         self.incarnation
     }
 
+    /// A topic of users: the system's own are none to those outside.
     pub fn topic(&self, name: &TopicName) -> Option<Arc<Topic>> {
-        self.fold.topics.by_name(name.as_str())
+        let named = self.fold.topics.by_name(name.as_str());
+        named.filter(|topic| topic.id >= FIRST_USER_TOPIC_ID)
     }
 
     /// By a name that need not be one.

@@ -22,7 +22,7 @@ use super::identity::{Identity, IdentityError};
 use super::replay::Replay;
 use super::state::{Counts, State};
 use super::stripes::Stripes;
-use super::topics::{TIMER_TOPIC, TIMER_TOPIC_ID, TopicAt, Topics};
+use super::topics::{SYSTEM_TOPICS, TopicAt, Topics};
 use super::{LOCK_NAME, Store, StoreError};
 use crate::clock::{Now, Timestamp};
 use crate::commitlog::settled::Settled;
@@ -229,7 +229,7 @@ impl DerivedIn {
         let index = Index::open_within(Arc::clone(&self.index), None, self.limits)?;
         let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
         let fold = self.fold(0, 0);
-        fold.topics.restore(&timer_topic(), &[0], 0)?;
+        make_system_topics(&fold.topics)?;
         let dispatcher = Dispatcher::new(at, Counts::default());
         Ok(Base { fold, settled, index, dispatcher, durable: Offset::ZERO, timer: None })
     }
@@ -248,6 +248,8 @@ impl DerivedIn {
             let at = TopicAt { id: topic.id, name: &topic.name, settings, set_at: topic.set_at };
             fold.topics.restore(&at, &topic.lengths, topic.pending)?;
         }
+        // An older checkpoint may not speak of all of them.
+        make_system_topics(&fold.topics)?;
         for group in state.groups {
             // What replay finds is later than this.
             let (at, settings) = (Offset::ZERO, group.settings);
@@ -270,9 +272,15 @@ impl DerivedIn {
     }
 }
 
-fn timer_topic() -> TopicAt<'static> {
-    let settings = TopicSettings::mixed(1);
-    TopicAt { id: TIMER_TOPIC_ID, name: TIMER_TOPIC, settings, set_at: Offset::ZERO }
+/// Adds those of the system's own topics that are not there.
+fn make_system_topics(topics: &Topics) -> Result<(), StoreError> {
+    for (id, name) in SYSTEM_TOPICS {
+        if topics.by_id(id).is_none() {
+            let settings = TopicSettings::mixed(1);
+            topics.restore(&TopicAt { id, name, settings, set_at: Offset::ZERO }, &[0], 0)?;
+        }
+    }
+    Ok(())
 }
 
 fn note_quarantine(record: &Record<'_>, known: &mut Vec<Damage>) {

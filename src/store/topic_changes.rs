@@ -134,7 +134,7 @@ impl Store {
     /// All topics of users, by name.
     pub fn topics(&self) -> Vec<Arc<Topic>> {
         let mut all = self.fold.topics.all();
-        all.retain(|topic| topic.id != super::TIMER_TOPIC_ID && !topic.is_deleted());
+        all.retain(|topic| topic.id >= super::FIRST_USER_TOPIC_ID && !topic.is_deleted());
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }

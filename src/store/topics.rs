@@ -23,8 +23,20 @@ use crate::message::offset::Offset;
 
 /// The holding topic of timed messages. Its one queue is the order in which they were appended.
 pub const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";
-/// Its id; topics of users count from 1.
+/// Its id.
 pub const TIMER_TOPIC_ID: u32 = 0;
+/// Half messages in the order they were appended, whatever became of them.
+pub const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
+pub const HALF_TOPIC_ID: u32 = 1;
+/// Commits and rollbacks in the order they were decided.
+pub const OP_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
+pub const OP_TOPIC_ID: u32 = 2;
+/// Topics of users count from here: there is room below for more of the system's own.
+pub const FIRST_USER_TOPIC_ID: u32 = 16;
+
+/// The topics that the store makes itself, each with one queue.
+pub(super) const SYSTEM_TOPICS: [(u32, &str); 3] =
+    [(TIMER_TOPIC_ID, TIMER_TOPIC), (HALF_TOPIC_ID, HALF_TOPIC), (OP_TOPIC_ID, OP_TOPIC)];
 
 /// A topic: a name, settings, and queues that each have an order.
 #[derive(Debug)]
@@ -212,7 +224,7 @@ struct Maps {
 
 impl Topics {
     pub(super) fn new(root: Arc<dyn Directory>, next_id: u32) -> Self {
-        let maps = Maps { next_id: next_id.max(TIMER_TOPIC_ID + 1), ..Maps::default() };
+        let maps = Maps { next_id: next_id.max(FIRST_USER_TOPIC_ID), ..Maps::default() };
         Self { root, maps: RwLock::new(maps), leftovers: AtomicBool::new(true) }
     }
 

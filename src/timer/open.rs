@@ -6,6 +6,7 @@ use timerlog::disk::{Directory, DiskError};
 use timerlog::{Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
 
 use super::clock_watch::ClockWatch;
+use super::dequeue_check::{DequeueCheck, DueChecks};
 use super::dequeue_get::DequeueGet;
 use super::dequeue_message::DequeueMessage;
 use super::dequeue_put::DequeuePut;
@@ -21,6 +22,7 @@ use crate::store::{Store, TIMER_TOPIC_ID};
 const REQUEST_BATCHES: usize = 16;
 const WALKED_SLOTS: usize = 8;
 const RUNS: usize = 1024;
+const CHECKS: usize = 8;
 
 /// Why the timer cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ pub enum OpenError {
 pub struct Opened {
     pub shared: Arc<Shared>,
     pub participant: Arc<TimerParticipant>,
-    /// The five stages, in the order of the walk.
+    /// The stages, in the order of the walk.
     pub stages: Stages,
     /// Why the wheel is filled again from the timer topic, if it is.
     pub rebuilt: Option<String>,
@@ -44,16 +46,19 @@ pub struct Opened {
 
 /// Opens the timer of `store` in `directory`. `checkpoint` is its part of the checkpoint; without one
 /// the wheel begins empty, and the timer topic is filed again from its first unit.
+/// `checks` is told of every check that is due.
 ///
 /// # Errors
 ///
 /// When the disk fails.
+#[expect(clippy::too_many_arguments, reason = "they are the parts that a timer is made of")]
 pub fn open(
     store: &Arc<Store>,
     directory: &Arc<dyn Directory>,
     settings: Settings,
     checkpoint: Option<&[u8]>,
     observer: Arc<dyn Observer>,
+    checks: Arc<dyn DueChecks>,
     now: Now,
 ) -> Result<Opened, OpenError> {
     let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
@@ -61,6 +66,7 @@ pub fn open(
     let enqueue_get = Signal::default();
     let dequeue_message = Signal::default();
     let dequeue_put = Signal::default();
+    let dequeue_check = Signal::default();
     let shared = Arc::new(Shared {
         wheel: parking_lot::Mutex::new(wheel),
         directory: Arc::clone(directory),
@@ -75,6 +81,7 @@ pub fn open(
     let requests = Pipe::new(REQUEST_BATCHES, enqueue_get.clone(), shared.enqueue_put.clone());
     let walked = Pipe::new(WALKED_SLOTS, shared.dequeue_get.clone(), dequeue_message.clone());
     let runs = Pipe::new(RUNS, dequeue_message.clone(), dequeue_put.clone());
+    let due_checks = Pipe::new(CHECKS, dequeue_message.clone(), dequeue_check.clone());
     let topic = store.topic_by_id(TIMER_TOPIC_ID).expect("the store makes the timer topic itself");
 
     let watch = ClockWatch::new(settings.clock_jump_ms, settings.clock_hold_ms);
@@ -88,9 +95,17 @@ pub fn open(
             shared_with(),
             walked,
             runs.clone(),
+            due_checks.clone(),
             dequeue_message,
         )),
         Box::new(DequeuePut::new(store(), shared_with(), runs, watch, observer, dequeue_put)),
+        Box::new(DequeueCheck::new(
+            shared_with(),
+            due_checks,
+            checks,
+            settings.lookahead_ms,
+            dequeue_check,
+        )),
     ];
     let participant =
         Arc::new(TimerParticipant::new(Arc::clone(&shared), settings.snapshot_after_bytes));

@@ -10,4 +10,5 @@ mod operating;
 mod process;
 mod puts;
 mod scheduled;
+mod transactions;
 mod wire;

@@ -29,6 +29,7 @@ mod races;
 mod reads;
 mod refiling;
 mod regressions;
+mod transactions;
 mod world;
 
 use world::{Ended, World};

@@ -18,7 +18,7 @@
 //! Like every cause it takes at least 96 bytes, three steps of settled bits.
 
 use super::super::offset::{Offset, round_up};
-use super::{Encoded, HEADER_LENGTH, Kind, Record, RecordError, read_u32, read_u64};
+use super::{Clockwork, Encoded, HEADER_LENGTH, Kind, Record, RecordError, read_u32, read_u64};
 use crate::clock::Timestamp;
 
 const HEAD: usize = 56;
@@ -60,6 +60,12 @@ impl Round {
     /// The unpadded length of the record: what pointers to it say.
     #[expect(clippy::cast_possible_truncation, reason = "it is 88")]
     pub const LENGTH: u32 = (HEADER_LENGTH + HEAD) as u32;
+
+    /// How far the transaction is after it.
+    pub const fn clockwork(&self) -> Clockwork {
+        let Self { count, next_check_at, abandoned_at, .. } = *self;
+        Clockwork { count, next_check_at, abandoned_at }
+    }
 
     pub fn encode(&self) -> Encoded {
         let mut record = Encoded::start(self.kind.kind(), HEAD, 0);

@@ -81,6 +81,53 @@ pub struct Terms {
     pub abandon_after_ms: u64,
 }
 
+/// How far a transaction is that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clockwork {
+    /// Checks handed out so far.
+    pub count: u32,
+    /// `None` when there is none to come.
+    pub next_check_at: Option<Timestamp>,
+    pub abandoned_at: Timestamp,
+}
+
+impl Clockwork {
+    /// When something is to be done about it: a check, or its end.
+    pub fn wakes_at(&self) -> Timestamp {
+        self.next_check_at.map_or(self.abandoned_at, |next| next.min(self.abandoned_at))
+    }
+}
+
+impl Terms {
+    /// Of a transaction that was prepared at `born_at`, and never checked.
+    pub fn opened(&self, born_at: Timestamp) -> Clockwork {
+        self.clockwork(0, born_at, self.check_after_ms, later(born_at, self.abandon_after_ms))
+    }
+
+    /// Of one that was resumed at `at`: the first check is at once.
+    pub fn resumed(&self, at: Timestamp) -> Clockwork {
+        self.clockwork(0, at, 0, later(at, self.abandon_after_ms))
+    }
+
+    /// After check `count` was handed out at `at`. Without one to come it ends one interval later.
+    pub fn checked(&self, count: u32, at: Timestamp, abandoned_at: Timestamp) -> Clockwork {
+        self.clockwork(count, at, self.check_interval_ms, abandoned_at)
+    }
+
+    fn clockwork(&self, count: u32, from: Timestamp, in_ms: u64, ends: Timestamp) -> Clockwork {
+        let next = later(from, in_ms);
+        if count < self.max_checks {
+            return Clockwork { count, next_check_at: Some(next), abandoned_at: ends };
+        }
+        let ends = ends.min(later(from, self.check_interval_ms));
+        Clockwork { count, next_check_at: None, abandoned_at: ends }
+    }
+}
+
+fn later(at: Timestamp, by_ms: u64) -> Timestamp {
+    at.checked_add(by_ms).unwrap_or(Timestamp::from_millis(u64::MAX))
+}
+
 /// A message as its record has it, without the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

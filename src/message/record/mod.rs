@@ -43,7 +43,9 @@ pub use commit::{Commit, Rollback};
 pub use delivery::{Delivery, DeliveryReason, Fired};
 pub use group_settings::{decode as decode_settings, encode as encode_settings};
 pub use idempotency::{Bound, IdempotencyKey, ItemOutcome};
-pub use message::{KeyedTimer, Message, MessageHead, Placement, Replaced, Terms, tag_hash};
+pub use message::{
+    Clockwork, KeyedTimer, Message, MessageHead, Placement, Replaced, Terms, tag_hash,
+};
 pub use offsets_reset::OffsetsReset;
 pub use opened::Opened;
 pub use quarantine::{DamageReason, Quarantine};
