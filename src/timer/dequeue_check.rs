@@ -61,7 +61,7 @@ pub(super) struct DequeueCheck {
     waiting: BTreeMap<(u64, u64, u64), (Entry, Outstanding)>,
     taken_in: u64,
     /// Due far from now, and to be filed again when the near ring has come on.
-    /// With the far boundary as it was when each came.
+    /// With the slot that each stands in: it is filed in a later one, so this comes to an end.
     early: Vec<(Entry, Outstanding, u64)>,
     signal: Signal,
 }
@@ -89,22 +89,22 @@ impl DequeueCheck {
         };
         let soon = (walked + 2) * precision;
         let mut took = false;
-        while let Some(WalkedChecks { entries, outstanding }) = self.input.pop() {
+        while let Some(WalkedChecks { slot, entries, outstanding }) = self.input.pop() {
             took = true;
-            let early = entries.into_iter().map(|entry| (entry, outstanding.clone(), boundary));
+            let early = entries.into_iter().map(|entry| (entry, outstanding.clone(), slot));
             self.early.extend(early);
         }
         let mut again = Vec::new();
-        for (entry, outstanding, seen) in std::mem::take(&mut self.early) {
+        for (entry, outstanding, slot) in std::mem::take(&mut self.early) {
             if entry.deadline <= soon {
                 self.taken_in += 1;
                 let key = (entry.deadline, entry.offset, self.taken_in);
                 self.waiting.insert(key, (entry, outstanding));
-            } else if boundary > walked + 1 || boundary > seen {
+            } else if boundary > slot + 1 {
                 again.push((entry, outstanding));
             } else {
-                // Behind a backlog the last near slot is walked already: it would come back at once.
-                self.early.push((entry, outstanding, seen));
+                // It stands in the last near slot, and there is no later one yet.
+                self.early.push((entry, outstanding, slot));
             }
         }
         if !again.is_empty() {

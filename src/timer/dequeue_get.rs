@@ -157,7 +157,7 @@ impl Stage for DequeueGet {
         if !entries.is_empty() {
             let outstanding = open.outstanding.clone();
             outstanding.add(&self.shared, entries.len());
-            let walked = Walked { entries, outstanding };
+            let walked = Walked { slot: walk.slot, entries, outstanding };
             self.out.push(walked).expect("the pipe had room and this stage alone pushes");
         }
         Ok(Progress::Worked)

@@ -48,7 +48,7 @@ impl DequeueMessage {
     }
 
     fn route(&mut self, walked: Walked) -> Result<(), SettledError> {
-        let Walked { entries, outstanding } = walked;
+        let Walked { slot, entries, outstanding } = walked;
         let mut queues: BTreeMap<QueueKey, Vec<Due>> = BTreeMap::new();
         let (mut left_out, mut checks) = (0, Vec::new());
         for entry in &entries {
@@ -64,7 +64,7 @@ impl DequeueMessage {
         }
         if !checks.is_empty() {
             let outstanding = Outstanding::clone(&outstanding);
-            self.held_checks = Some(WalkedChecks { entries: checks, outstanding });
+            self.held_checks = Some(WalkedChecks { slot, entries: checks, outstanding });
         }
         outstanding.settled(&self.shared, left_out);
         Ok(())

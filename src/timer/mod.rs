@@ -150,6 +150,7 @@ struct Requests {
 /// From stage 3 to 4: what one walk found in a slot.
 #[derive(Debug)]
 struct Walked {
+    slot: u64,
     entries: Vec<timerlog::Entry>,
     outstanding: Outstanding,
 }
@@ -157,6 +158,7 @@ struct Walked {
 /// From stage 4 to the checks: those that one walk found.
 #[derive(Debug)]
 struct WalkedChecks {
+    slot: u64,
     entries: Vec<timerlog::Entry>,
     outstanding: Outstanding,
 }
