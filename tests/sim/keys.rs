@@ -6,10 +6,10 @@ use std::sync::Arc;
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::config::{Flush, TopicCreation};
 use horolog::message::record::Bound;
-use horolog::message::{Attributes, LevelTable, Moment, NewMessage, State, TopicName};
+use horolog::message::{Attributes, GroupName, LevelTable, Moment, NewMessage, State, TopicName};
 use horolog::metrics::Metrics;
 use horolog::producer::{Atomic, IfExists, Request};
-use horolog::service::{Service, ServiceConfig, ServiceHandle, WithBody};
+use horolog::service::{ReceiveRequest, Service, ServiceConfig, ServiceHandle, WithBody};
 use timerlog::disk::sim::SimDisk;
 
 use crate::bench::START;
@@ -42,7 +42,11 @@ fn topic() -> TopicName {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().expect("threads")
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_time()
+        .build()
+        .expect("threads")
 }
 
 #[test]
@@ -76,6 +80,18 @@ fn of_two_writers_of_one_timer_one_waits_at_the_end() {
     let counted = runtime.block_on(service.scheduled(&<_>::default(), None, 1000)).expect("a list");
     assert_eq!(counted.items.len(), 1);
     runtime.block_on(service.fire_now(&last.0)).expect("it waits");
+    let request = ReceiveRequest {
+        topic: topic(),
+        max: 256,
+        wait_ms: 3_600_000,
+        invisible_for_ms: None,
+        tags: None,
+    };
+    let group = GroupName::writable("workers").expect("a good name");
+    let received = runtime.block_on(service.receive(&group, request)).expect("it can be read");
+    assert_eq!(received.len(), 1, "one fired");
+    assert_eq!(received[0].message_id, last.0);
+    assert_eq!(service.pending(), 0, "and nothing waits any more");
     handle.stop();
 }
 
