@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::consumer::AckOutcome;
-use horolog::message::{GroupName, Moment, TopicName};
+use horolog::message::{Attributes, GroupName, Moment, NewMessage, TopicName};
+use horolog::producer;
+use horolog::store::Force;
+use horolog::timer::pending::Timeline;
 use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::bench::{Bench, START};
+use crate::operations::PUT;
 use horolog::commitlog::FlushMode;
 
 /// Found by seed 1187. A group was made and received, and the power went before its record was on the
@@ -136,4 +140,35 @@ fn at_rest_no_lease_is_about_to_end() {
     bench.clock.advance(3_600_000);
     bench.settle();
     assert_eq!(bench.read("g").len(), 1);
+}
+
+/// Found by seeds 81 and 227. A message was cancelled and its topic deleted before the timer had come to
+/// either. Of the topic nothing was filed any more, but the cancel was: it took a message of another topic
+/// out of the count of their second.
+#[test]
+fn a_cancel_whose_topic_is_gone_is_not_taken_out_of_what_others_are_counted_for() {
+    let mut bench = Bench::new();
+    let due = Moment::At(Timestamp::from_millis(START + 3_600_000));
+    let cancelled = bench.put(due, "its topic goes");
+    let now = bench.clock.now().wall;
+    // The flush and dispatch, and no stage of the timer.
+    let (flush, dispatch) = (0, 1);
+    bench.step(flush);
+    let store = Arc::clone(&bench.engine.store);
+    let found = producer::find(&store, &bench.id(&cancelled)).expect("it was put");
+    producer::cancel(&store, &found, now).expect("the log has room");
+    let orders = TopicName::writable("orders").expect("a good name");
+    store.delete_topic(&orders, Force::Yes, |_| 0, now).expect("the log has room");
+    let other = TopicName::writable("other").expect("a good name");
+    let message = NewMessage { moment: due, attributes: Attributes::default(), body: "x".into() };
+    let nonce = bench.engine.nonce();
+    producer::put(&store, PUT, &other, message, nonce, now).expect("the log has room");
+    bench.step(flush);
+    while bench.step(dispatch) {}
+    bench.settle();
+    let all = Timestamp::from_millis(0)..Timestamp::from_millis(u64::MAX);
+    let empty = Timeline::empty(&all, 1 << 60, 1000, 1000).expect("few buckets");
+    let counted = bench.engine.pending.fill(empty, all, None, &*bench.clock).expect("it is there");
+    assert_eq!(store.pending(), 1);
+    assert_eq!(counted.buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 1);
 }
