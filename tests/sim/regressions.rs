@@ -155,14 +155,14 @@ fn a_cancel_whose_topic_is_gone_is_not_taken_out_of_what_others_are_counted_for(
     let (flush, dispatch) = (0, 1);
     bench.step(flush);
     let store = Arc::clone(&bench.engine.store);
-    let found = producer::find(&store, &bench.id(&cancelled)).expect("it was put");
-    producer::cancel(&store, &found, now).expect("the log has room");
-    let orders = TopicName::writable("orders").expect("a good name");
-    store.delete_topic(&orders, Force::Yes, |_| 0, now).expect("the log has room");
     let other = TopicName::writable("other").expect("a good name");
     let message = NewMessage { moment: due, attributes: Attributes::default(), body: "x".into() };
     let nonce = bench.engine.nonce();
     producer::put(&store, PUT, &other, message, nonce, now).expect("the log has room");
+    let found = producer::find(&store, &bench.id(&cancelled)).expect("it was put");
+    producer::cancel(&store, &found, now).expect("the log has room");
+    let orders = TopicName::writable("orders").expect("a good name");
+    store.delete_topic(&orders, Force::Yes, |_| 0, now).expect("the log has room");
     bench.step(flush);
     while bench.step(dispatch) {}
     bench.settle();
