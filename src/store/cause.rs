@@ -5,7 +5,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::ReadError;
 use crate::message::offset::Offset;
 use crate::message::record::{
-    DeadLetter, HEADER_LENGTH, Kind, Message, Nack, Origin, Record, RecordError, Reschedule,
+    DeadLetter, HEADER_LENGTH, Header, Kind, Message, Nack, Origin, Record, RecordError, Reschedule,
 };
 
 /// A message, read by way of the record that gave it its moment.
@@ -43,44 +43,33 @@ impl Store {
     ) -> Result<Caused<'a>, ReadError> {
         let bad =
             |at: Offset| move |cause: RecordError| ReadError::Record { offset: at.get(), cause };
-        let cause = self.read(offset, length, read, bytes)?;
-        let origin = match cause.header.kind {
-            Kind::Nack => Some(Nack::decode(&cause).map_err(bad(offset))?.origin),
-            Kind::DeadLetter => Some(DeadLetter::decode(&cause).map_err(bad(offset))?.origin),
+        // Each record is read once; what is at hand is looked at again where the borrow of it has ended.
+        let mut offset = offset;
+        let mut header = self.read(offset, length, read, bytes)?.header;
+        let origin = match header.kind {
+            Kind::Nack => {
+                Some(Nack::decode(&at_hand(header, read, bytes)).map_err(bad(offset))?.origin)
+            }
+            Kind::DeadLetter => {
+                Some(DeadLetter::decode(&at_hand(header, read, bytes)).map_err(bad(offset))?.origin)
+            }
             _ => None,
         };
-        if let Some(origin) = origin {
-            let caused = self.first_caused(origin.cause, origin.length, read, bytes)?;
-            return Ok(Caused { origin: Some(origin), ..caused });
+        if let Some(origin) = &origin {
+            offset = origin.cause;
+            header = self.read(offset, origin.length, read, bytes)?.header;
         }
-        self.first_caused(offset, length, read, bytes)
-    }
-
-    /// As above, for a record that is no retry.
-    fn first_caused<'a>(
-        &self,
-        offset: Offset,
-        length: u32,
-        read: Read,
-        bytes: &'a mut Vec<u8>,
-    ) -> Result<Caused<'a>, ReadError> {
-        let bad =
-            |at: Offset| move |cause: RecordError| ReadError::Record { offset: at.get(), cause };
-        let cause = self.read(offset, length, read, bytes)?;
-        if cause.header.kind != Kind::Reschedule {
-            // The same record again, from the bytes at hand: the borrow above ends here.
-            let (header, whole) = (cause.header, read == Read::Whole);
-            let body = if whole { &bytes[header.head_end()..header.length()] } else { &[] };
-            let record = Record { header, head: &bytes[HEADER_LENGTH..header.head_end()], body };
-            let message = Message::decode(&record).map_err(bad(offset))?;
-            let deadline = message.placement.deadline();
-            return Ok(Caused { offset, record, message, deadline, origin: None });
+        let mut moved_to = None;
+        if header.kind == Kind::Reschedule {
+            let moved = Reschedule::decode(&at_hand(header, read, bytes)).map_err(bad(offset))?;
+            moved_to = Some(moved.deadline);
+            offset = moved.message;
+            header = self.read(offset, moved.message_length, read, bytes)?.header;
         }
-        let moved = Reschedule::decode(&cause).map_err(bad(offset))?;
-        let record = self.read(moved.message, moved.message_length, read, bytes)?;
-        let message = Message::decode(&record).map_err(bad(moved.message))?;
-        let (offset, deadline) = (moved.message, Some(moved.deadline));
-        Ok(Caused { offset, record, message, deadline, origin: None })
+        let record = at_hand(header, read, bytes);
+        let message = Message::decode(&record).map_err(bad(offset))?;
+        let deadline = moved_to.or_else(|| message.placement.deadline());
+        Ok(Caused { offset, record, message, deadline, origin })
     }
 
     fn read<'a>(
@@ -95,4 +84,13 @@ impl Store {
             Read::HeadOnly => self.log.reader().head(offset, bytes),
         }
     }
+}
+
+/// The record with this header, which `bytes` begin with.
+fn at_hand(header: Header, read: Read, bytes: &[u8]) -> Record<'_> {
+    let body = match read {
+        Read::Whole => &bytes[header.head_end()..header.length()],
+        Read::HeadOnly => &[],
+    };
+    Record { header, head: &bytes[HEADER_LENGTH..header.head_end()], body }
 }
