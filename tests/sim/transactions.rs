@@ -586,3 +586,35 @@ fn a_check_that_is_soon_due_holds_up_nothing_that_is_overdue() {
     bench.settle();
     assert_eq!(bench.take(1), [1]);
 }
+
+/// What the disk is read for two checks of each of ten transactions, while `open` others wait for theirs.
+fn reads_of_checks(open: usize) -> u64 {
+    let disk = SimDisk::new(1);
+    let mut bench = Bench::open(&disk, Bench::new().clock);
+    let later = Terms { check_after_ms: 1_000_000, ..terms(1) };
+    for index in 0..open {
+        bench.prepare(Moment::Now, "waits", &later);
+        if index % 1000 == 999 {
+            bench.settle();
+        }
+    }
+    for _ in 0..10 {
+        bench.prepare(Moment::Now, "checked", &terms(3));
+    }
+    bench.settle();
+    let before = disk.counters().reads;
+    for (after_ms, check) in [(6000, 1), (30_000, 2)] {
+        bench.clock.advance(after_ms);
+        bench.settle();
+        assert_eq!(bench.take(100), [check; 10]);
+    }
+    disk.counters().reads - before
+}
+
+#[test]
+fn what_is_read_for_a_check_does_not_grow_with_what_is_open() {
+    let (few, many) = (reads_of_checks(100), reads_of_checks(100_000));
+    // Four a check at the most, and what the stages read for themselves.
+    assert!(few <= 100, "{few} reads for 20 checks");
+    assert!(many <= few + 5, "{few} reads for 20 checks, {many} among 100,000 that are open");
+}
