@@ -19,6 +19,8 @@ mod error;
 mod far;
 mod get;
 mod message;
+mod outgoing;
+mod pages;
 mod pending;
 mod put;
 mod receive;
@@ -29,7 +31,10 @@ mod url;
 
 use std::io;
 
-pub use arguments::{CancelArgs, Command, GetArgs, Output, PendingArgs, PutArgs, ReceiveArgs};
+pub use arguments::{
+    CancelArgs, Command, Common, GetArgs, MessageArgs, Output, Paging, PendingArgs, PutArgs,
+    ReceiveArgs,
+};
 pub use error::CliError;
 pub use url::Url;
 
