@@ -169,7 +169,7 @@ impl Found {
     }
 
     /// What gives the message its moment: its own record, or its last reschedule. It may be settled by
-    /// another one before it is used: a turn tells. A message that was put for now has none.
+    /// another one before it is used: a turn tells. A message that was ready at once has none.
     ///
     /// # Errors
     ///

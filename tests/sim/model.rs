@@ -188,7 +188,7 @@ impl Model {
         ensure!(message.gone != Told::Yes, "message {number} outlived its topic");
         ensure!(message.id == received.message_id, "message {number} came under another id");
         if !message.is_timed() {
-            ensure!(received.fired_at.is_none(), "message {number} was put for now");
+            ensure!(received.fired_at.is_none(), "message {number} was ready at once");
             return Ok(number);
         }
         let deadline = received.deliver_at.as_millis();

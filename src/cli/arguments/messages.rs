@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Common, Paging, property};
 
-/// Put a message on a topic, for now or for a moment
+/// Put a message on a topic, ready at once or at a moment
 ///
 /// The body is text, unless it is a JSON object or array, which is kept as JSON; what is not UTF-8 is
 /// kept as bytes. A body that begins with a hyphen goes after all options and --.
