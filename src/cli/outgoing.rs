@@ -38,12 +38,12 @@ pub(super) struct Message<'a> {
     delay: Option<&'a str>,
 }
 
-/// A name that is given twice stays so: the server refuses it.
-fn as_object<S: Serializer>(
-    properties: &[(String, String)],
+/// Pairs as an object. A name that is given twice stays so: the server refuses it.
+pub(super) fn as_object<T: Serialize, S: Serializer>(
+    pairs: &[(String, T)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(properties.iter().map(|(name, value)| (name, value)))
+    serializer.collect_map(pairs.iter().map(|(name, value)| (name, value)))
 }
 
 /// The header under which a repetition of a request is known.

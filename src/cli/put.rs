@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::arguments::{Output, PutArgs};
 use super::far::time;
 use super::outgoing::{idempotency_key, message, read_body};
-use super::remote::{Good, Remote, encoded};
+use super::remote::{Good, Remote, encoded, written};
 use super::table::Facts;
 use super::{CliError, Io};
 
@@ -25,7 +25,6 @@ struct Accepted {
 pub(super) async fn run(args: &PutArgs, io: &mut Io<'_>) -> Result<(), CliError> {
     let body = read_body(&args.message, io.input)?;
     let message = message(&args.message, &body);
-    let json = serde_json::to_vec(&message).expect("what we write has text as its keys");
     let topic = encoded(&args.topic);
     let (method, path) = match &args.timer {
         None => (Method::POST, format!("/v1/topics/{topic}/messages")),
@@ -39,16 +38,13 @@ pub(super) async fn run(args: &PutArgs, io: &mut Io<'_>) -> Result<(), CliError>
         headers.push(idempotency_key(key)?);
     }
     let mut remote = Remote::new(&args.common.url);
-    let good = remote.send(method, &path, &headers, json.into()).await?.good()?;
+    let good = remote.send(method, &path, &headers, written(&message)).await?.good()?;
     show(args, &good, io)
 }
 
 fn show(args: &PutArgs, good: &Good, io: &mut Io<'_>) -> Result<(), CliError> {
-    let replayed = good.headers.contains_key("idempotent-replayed");
     if args.common.output == Output::Json {
-        if replayed {
-            writeln!(io.notes, "horolog: answered as an earlier request under the key was")?;
-        }
+        good.note_replay(io.notes)?;
         return Ok(good.write(io.output)?);
     }
     let accepted: Accepted = good.read()?;
@@ -59,6 +55,6 @@ fn show(args: &PutArgs, good: &Good, io: &mut Io<'_>) -> Result<(), CliError> {
     facts.add("state", accepted.state);
     facts.add("deliver at", time(&accepted.deliver_at, (io.now)()));
     facts.add_if("replaced", accepted.replaced);
-    facts.add_if("replayed", replayed.then_some("yes: an earlier request under the key stored it"));
+    facts.add_if("replayed", good.replayed());
     Ok(facts.write(io.output)?)
 }

@@ -25,7 +25,7 @@ pub struct PutArgs {
     #[command(flatten)]
     pub message: MessageArgs,
 
-    /// Let a repetition within 24 hours store nothing and answer the same
+    /// A repetition within 24 hours stores nothing and answers the same
     #[arg(long, value_name = "KEY", conflicts_with = "timer")]
     pub idempotency_key: Option<String>,
 
@@ -56,7 +56,7 @@ pub struct MessageArgs {
     #[arg(long, value_name = "DURATION", conflicts_with = "at")]
     pub delay: Option<String>,
 
-    /// Deliver at this time: RFC 3339 with an offset, or epoch milliseconds
+    /// Deliver at this time: RFC 3339 with offset, or epoch milliseconds
     #[arg(long, value_name = "TIME")]
     pub at: Option<String>,
 

@@ -1,11 +1,19 @@
 //! What can be said to the commands.
 
+mod dead_letters;
+mod groups;
 mod messages;
+mod topics;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Url;
+pub use dead_letters::{DeadLettersArgs, DeadLettersCommand, ListDeadLettersArgs, RedriveArgs};
+pub use groups::{GroupsArgs, GroupsCommand, ResetOffsetsArgs, SetGroupArgs, ShowGroupArgs};
 pub use messages::{CancelArgs, GetArgs, MessageArgs, PendingArgs, PutArgs, ReceiveArgs};
+pub use topics::{
+    DeleteTopicArgs, ListArgs, SetTopicArgs, ShowTopicArgs, TopicsArgs, TopicsCommand,
+};
 
 /// The commands that speak to a running server.
 #[derive(Clone, Debug, Subcommand)]
@@ -15,6 +23,9 @@ pub enum Command {
     Cancel(CancelArgs),
     Receive(ReceiveArgs),
     Pending(PendingArgs),
+    Topics(TopicsArgs),
+    Groups(GroupsArgs),
+    Dlq(DeadLettersArgs),
 }
 
 /// How a command shows what it got.
@@ -55,8 +66,11 @@ pub struct Paging {
 }
 
 fn property(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err("a property is written NAME=VALUE".to_owned()),
-    }
+    pair(text, "a property is written NAME=VALUE")
+}
+
+/// The two sides of the first `=`.
+fn pair(text: &str, expected: &str) -> Result<(String, String), String> {
+    let (left, right) = text.split_once('=').ok_or(expected)?;
+    Ok((left.to_owned(), right.to_owned()))
 }
