@@ -1,5 +1,5 @@
-//! The commands of a client: `horolog put`, `get`, `cancel`, `receive`, `pending`; `topics`, `groups`, `dlq`, which
-//! have commands of their own.
+//! The commands of a client: `horolog put`, `get`, `cancel`, `receive`, `pending`; `topics`, `groups`, `dlq`,
+//! `tx`, which have commands of their own.
 //!
 //! ```text
 //!   arguments ─> put, get, ... ─> remote ─> HTTP ─> answer ─┬─> table (terminal, far)
@@ -31,6 +31,7 @@ mod remote;
 mod table;
 mod terminal;
 mod topics;
+mod transactions;
 mod url;
 
 use std::io;
@@ -72,6 +73,7 @@ pub async fn run(command: &Command, io: &mut Io<'_>) -> Result<(), CliError> {
         Command::Topics(args) => topics::run(args, io).await,
         Command::Groups(args) => groups::run(args, io).await,
         Command::Dlq(args) => dead_letters::run(args, io).await,
+        Command::Tx(args) => transactions::run(args, io).await,
     };
     match outcome {
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -95,6 +95,16 @@ fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
         &["dlq", "redrive", "g"],
         &["dlq", "redrive", "g", "id", "--everything"],
         &["dlq", "redrive", "g", "--topic", "t", "--everything"],
+        &["tx", "--state", "PREPARED", "show", "id"],
+        &["tx", "begin", "t", "x"],
+        &["tx", "begin", "t", "--producer-group", "g"],
+        &["tx", "begin", "t", "x", "--producer-group", "g", "--delay", "1s", "--at", "0"],
+        &["tx", "begin", "t", "x", "--producer-group", "g", "--timer", "k"],
+        &["tx", "commit"],
+        // Each is a decision of its own.
+        &["tx", "commit", "a", "b"],
+        &["tx", "abort", "a"],
+        &["tx", "checks"],
     ] {
         let refused = Line::try_parse_from([&["horolog"], arguments].concat());
         assert_eq!(refused.err().map(|error| error.exit_code()), Some(2), "{arguments:?}");

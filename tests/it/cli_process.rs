@@ -88,6 +88,14 @@ fn every_command_has_help_with_an_example_of_itself() {
         "dlq",
         "dlq list",
         "dlq redrive",
+        "tx",
+        "tx list",
+        "tx show",
+        "tx begin",
+        "tx commit",
+        "tx rollback",
+        "tx resume",
+        "tx checks",
     ];
     for (command, flag) in commands.iter().flat_map(|one| [(one, "-h"), (one, "--help")]) {
         let words: Vec<_> = command.split(' ').chain([flag]).collect();

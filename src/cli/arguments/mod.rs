@@ -4,6 +4,7 @@ mod dead_letters;
 mod groups;
 mod messages;
 mod topics;
+mod transactions;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -13,6 +14,10 @@ pub use groups::{GroupsArgs, GroupsCommand, ResetOffsetsArgs, SetGroupArgs, Show
 pub use messages::{CancelArgs, GetArgs, MessageArgs, PendingArgs, PutArgs, ReceiveArgs};
 pub use topics::{
     DeleteTopicArgs, ListArgs, SetTopicArgs, ShowTopicArgs, TopicsArgs, TopicsCommand,
+};
+pub use transactions::{
+    BeginArgs, ChecksArgs, DecideArgs, ListTransactionsArgs, ShowTransactionArgs, TransactionsArgs,
+    TransactionsCommand,
 };
 
 /// The commands that speak to a running server.
@@ -26,6 +31,7 @@ pub enum Command {
     Topics(TopicsArgs),
     Groups(GroupsArgs),
     Dlq(DeadLettersArgs),
+    Tx(TransactionsArgs),
 }
 
 /// How a command shows what it got.
