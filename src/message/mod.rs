@@ -66,4 +66,9 @@ pub enum State {
     /// On its topic: put there at once, or fired.
     Ready,
     Cancelled,
+    /// A half message whose transaction is open.
+    Prepared,
+    RolledBack,
+    /// Nobody answered for its transaction in time; that can be resumed.
+    Abandoned,
 }

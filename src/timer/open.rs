@@ -5,6 +5,7 @@ use std::sync::Arc;
 use timerlog::disk::{Directory, DiskError};
 use timerlog::{Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
 
+use super::dequeue_check::{DequeueCheck, DueChecks};
 use super::dequeue_get::DequeueGet;
 use super::dequeue_message::DequeueMessage;
 use super::dequeue_put::DequeuePut;
@@ -21,6 +22,7 @@ use crate::store::{Store, TIMER_TOPIC_ID};
 const REQUEST_BATCHES: usize = 16;
 const WALKED_SLOTS: usize = 8;
 const RUNS: usize = 1024;
+const CHECKS: usize = 8;
 
 /// Why the timer cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ pub enum OpenError {
 pub struct Opened {
     pub shared: Arc<Shared>,
     pub participant: Arc<TimerParticipant>,
-    /// The five stages, in the order of the walk.
+    /// The stages, in the order of the walk.
     pub stages: Stages,
     /// Why the wheel is filled again from the timer topic, if it is.
     pub rebuilt: Option<String>,
@@ -44,6 +46,7 @@ pub struct Opened {
 
 /// Opens the timer of `store` in `directory`. `checkpoint` is its part of the checkpoint; without one
 /// the wheel begins empty, and the timer topic is filed again from its first unit.
+/// `checks` is told of every check that is due.
 ///
 /// # Errors
 ///
@@ -54,6 +57,7 @@ pub fn open(
     settings: Settings,
     checkpoint: Option<&[u8]>,
     observer: Arc<dyn Observer>,
+    checks: Arc<dyn DueChecks>,
     now: Now,
 ) -> Result<Opened, OpenError> {
     let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
@@ -71,10 +75,12 @@ pub fn open(
         held: std::sync::atomic::AtomicBool::new(false),
         enqueue_put: Signal::default(),
         dequeue_get: Signal::default(),
+        dequeue_check: Signal::default(),
     });
     let requests = Pipe::new(REQUEST_BATCHES, enqueue_get.clone(), shared.enqueue_put.clone());
     let walked = Pipe::new(WALKED_SLOTS, shared.dequeue_get.clone(), dequeue_message.clone());
     let runs = Pipe::new(RUNS, dequeue_message.clone(), dequeue_put.clone());
+    let due_checks = Pipe::new(CHECKS, dequeue_message.clone(), shared.dequeue_check.clone());
     let topic = store.topic_by_id(TIMER_TOPIC_ID).expect("the store makes the timer topic itself");
 
     let watch = ClockWatch::new(settings.clock_jump_ms, settings.clock_hold_ms);
@@ -88,9 +94,11 @@ pub fn open(
             shared_with(),
             walked,
             runs.clone(),
+            due_checks.clone(),
             dequeue_message,
         )),
         Box::new(DequeuePut::new(store(), shared_with(), runs, watch, observer, dequeue_put)),
+        Box::new(DequeueCheck::new(shared_with(), due_checks, checks)),
     ];
     let participant =
         Arc::new(TimerParticipant::new(Arc::clone(&shared), settings.snapshot_after_bytes));

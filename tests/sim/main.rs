@@ -33,6 +33,7 @@ mod reads;
 mod refiling;
 mod regressions;
 mod returned;
+mod transactions;
 mod world;
 
 use world::{Ended, World};

@@ -17,6 +17,7 @@ use timerlog::disk::sim::{Random, SimDisk};
 use crate::changes::Asked;
 use crate::model::{Checked, Model, Told, ensure};
 use crate::ops_groups::GroupCoverage;
+use crate::transactions::TransactionCoverage;
 
 pub(crate) const TOPICS: usize = 3;
 pub(crate) const GROUPS: usize = 2;
@@ -75,6 +76,7 @@ pub(crate) struct Coverage {
     pub listed_amid_others: u64,
     pub cancelled_in_bulk: u64,
     pub groups: GroupCoverage,
+    pub transactions: TransactionCoverage,
 }
 
 impl Coverage {
@@ -143,6 +145,7 @@ impl Coverage {
         self.listed_amid_others += other.listed_amid_others;
         self.cancelled_in_bulk += other.cancelled_in_bulk;
         self.groups.add(&other.groups);
+        self.transactions.add(&other.transactions);
     }
 
     pub(crate) fn check(&self) {
@@ -150,6 +153,7 @@ impl Coverage {
             assert!(count > 0, "in none of these runs: {what}");
         }
         self.groups.check();
+        self.transactions.check();
     }
 }
 
@@ -179,6 +183,16 @@ pub(crate) enum Open {
     },
     ToldDelivered {
         number: u64,
+    },
+    /// The transaction of the message ended so.
+    Ended {
+        number: u64,
+        how: horolog::producer::Ended,
+    },
+    /// A producer was handed this check.
+    Checked {
+        number: u64,
+        check: u32,
     },
     Acked {
         group: usize,
@@ -403,6 +417,8 @@ impl World {
                 Open::Cancelled { number } => self.unknown_cancel(number),
                 // What has become of a decision is seen after the start.
                 Open::ToldDelivered { .. }
+                | Open::Ended { .. }
+                | Open::Checked { .. }
                 | Open::AckedBeforeReset
                 | Open::Nacked { .. }
                 | Open::Read { .. }
@@ -442,6 +458,9 @@ impl World {
             }
             message.moments.iter_mut().for_each(|moment| moment.told = Told::Unknown);
             message.told_delivered = false;
+            if let Some(half) = &mut message.half {
+                half.forget();
+            }
         }
         self.model.forget_progress();
         self.requests.clear();
@@ -503,6 +522,12 @@ impl World {
                 }
                 (Some(Durability::Durable), Open::Read { group, topic, number }) => {
                     self.model.reads.told((group, topic), number);
+                }
+                (Some(Durability::Durable), Open::Ended { number, how }) => {
+                    self.transaction_ended(number, how);
+                }
+                (Some(Durability::Durable), Open::Checked { number, check }) => {
+                    self.was_checked(number, check);
                 }
                 (Some(Durability::Durable), Open::Reset { group, topic, number }) => {
                     self.coverage.groups.count("resets told");
@@ -580,6 +605,7 @@ impl World {
             self.settle()?;
         }
         ensure!(self.engine().store.pending() == 0, "{} still wait", self.engine().store.pending());
+        self.audit_transactions()?;
         let seen = self.read_all(GROUPS)?;
         self.model.check_all_seen(&seen)?;
         self.check_level_order()?;
