@@ -10,6 +10,7 @@ mod cli_groups;
 mod cli_pending;
 mod cli_process;
 mod cli_topics;
+mod cli_tx;
 mod dead_letters;
 mod fixture;
 mod group_settings;

@@ -150,7 +150,7 @@ pub struct BeginArgs {
     #[arg(long, value_name = "URL")]
     pub check_url: Option<String>,
 
-    /// Sign check-backs to the address with this
+    /// Sign them with this secret
     #[arg(long, value_name = "SECRET", env = "HOROLOG_CHECK_SECRET", hide_env_values = true)]
     pub check_secret: Option<String>,
 
