@@ -50,6 +50,7 @@ pub(crate) struct ServeArgs {
 /// cancels over HTTP, and checks what comes out. A second act has a thousand orders in transactions,
 /// a shop that falls silent, and consumers that crash. Exit code 1 means that a promise was broken.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct DemoArgs {
     /// How many orders; the second act has a tenth of them
     #[arg(long, default_value_t = 10_000)]

@@ -51,6 +51,28 @@ pub(super) struct Refusal {
 struct Problem {
     code: String,
     detail: String,
+    #[serde(default)]
+    errors: Vec<Flaw>,
+}
+
+/// What of the request is wrong.
+#[derive(Deserialize)]
+struct Flaw {
+    pointer: String,
+}
+
+impl Problem {
+    /// The detail, and before it what it is about, where it does not say so itself: of several durations
+    /// one must know which is none.
+    fn sentence(&self) -> String {
+        let detail = &self.detail;
+        let pointer = self.errors.first().map(|flaw| flaw.pointer.trim_start_matches(['#', '/']));
+        let member = pointer.and_then(|pointer| pointer.split('/').next()).unwrap_or_default();
+        match pointer {
+            Some(pointer) if !detail.contains(member) => format!("{pointer}: {detail}"),
+            _ => detail.clone(),
+        }
+    }
 }
 
 impl From<Refusal> for CliError {
@@ -183,7 +205,10 @@ impl Remote {
             return Ok(Reply::Done(Good { status, headers, json, url: self.url.clone() }));
         }
         match serde_json::from_slice::<Problem>(&json) {
-            Ok(Problem { code, detail }) => Ok(Reply::Refused(Refusal { json, code, detail })),
+            Ok(problem) => {
+                let (detail, code) = (problem.sentence(), problem.code);
+                Ok(Reply::Refused(Refusal { json, code, detail }))
+            }
             Err(_) => Err(self.foreign(status)),
         }
     }
@@ -252,6 +277,19 @@ mod tests {
         let parameters = [("topic", Some("a b")), ("key", None), ("limit", Some("5"))];
         assert_eq!(query(&parameters), "?topic=a%20b&limit=5");
         assert_eq!(query(&[("key", None)]), "");
+    }
+
+    #[test]
+    fn a_refusal_says_what_it_is_about() {
+        let sentence = |detail: &str, pointer: Option<&str>| {
+            let errors = pointer.map(|pointer| Flaw { pointer: pointer.to_owned() });
+            let (code, detail) = ("INVALID_REQUEST".to_owned(), detail.to_owned());
+            Problem { code, detail, errors: errors.into_iter().collect() }.sentence()
+        };
+        assert_eq!(sentence("not a duration", Some("#/backoff/1")), "backoff/1: not a duration");
+        assert_eq!(sentence("maxChecks is 1 to 5", Some("#/maxChecks")), "maxChecks is 1 to 5");
+        assert_eq!(sentence("the request has no body", None), "the request has no body");
+        assert_eq!(sentence("this is no object", Some("#")), "this is no object");
     }
 
     #[test]

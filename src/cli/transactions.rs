@@ -92,7 +92,7 @@ async fn list(args: &ListTransactionsArgs, io: &mut Io<'_>) -> Result<(), CliErr
         path: "/v1/transactions",
         parameters: &[("state", state.as_deref()), ("topic", args.topic.as_deref())],
         paging: args.paging,
-        nothing: "there is no such transaction",
+        nothing: "no transactions were found",
     };
     list.show(&args.common, io, table).await
 }
@@ -146,7 +146,8 @@ async fn show(args: &ShowTransactionArgs, io: &mut Io<'_>) -> Result<(), CliErro
     facts.add_if("prepared at", transaction.prepared_at.map(|at| time(&at, now)));
     facts.add("checks", checks);
     facts.add_if("next check", transaction.next_check_at.map(|at| time(&at, now)));
-    facts.add_if("abandoned at", transaction.abandoned_at.map(|at| time(&at, now)));
+    let given_up = transaction.abandoned_at.map(|at| time(&at, now));
+    facts.add_if("abandoned", given_up.map(|at| format!("{at}, at the latest")));
     Ok(facts.write(io.output)?)
 }
 

@@ -47,6 +47,20 @@ async fn what_the_server_refuses_is_told_by_detail_and_code() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn of_several_values_the_one_that_is_refused_is_named() {
+    let server = TestServer::start().await;
+    let set = ["groups", "set", "g", "--invisible-for", "1h", "--backoff", "1s,soon"];
+    let error = run(&server, &set).await.error();
+    assert!(error.starts_with("backoff/1: not a duration"), "{error}");
+    let begin = ["tx", "begin", "t", "x", "--producer-group", "g", "--check-after", "1ms"];
+    let error = run(&server, &begin).await.error();
+    assert!(error.starts_with("checkAfter: 100 to "), "{error}");
+    let put = run(&server, &["put", "t", "x", "--delay", "soon"]).await.error();
+    assert!(put.starts_with("delay: not a duration"), "it is not named twice: {put}");
+    server.stop().await;
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
     for arguments in [

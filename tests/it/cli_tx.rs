@@ -49,6 +49,9 @@ async fn a_half_message_is_begun_shown_and_committed() {
     let known = json(&get(&mut server.client(), &format!("/v1/transactions/{id}")).await);
     let next = known["nextCheckAt"].as_str().expect("a time");
     assert!(fact(&shown, "next check").starts_with(next), "{shown:?}");
+    let given_up = known["abandonedAt"].as_str().expect("a time");
+    let abandoned = fact(&shown, "abandoned");
+    assert!(abandoned.starts_with(given_up) && abandoned.ends_with(", at the latest"), "{shown:?}");
     let as_json = run(&server, &["tx", "show", id, "--output", "json"]).await;
     assert_eq!(as_json.json(), known);
 
@@ -117,7 +120,7 @@ async fn transactions_are_listed_by_state_and_topic() {
     let nothing = run(&server, &["tx"]).await;
     assert_eq!(
         (nothing.output.as_str(), nothing.notes.as_str()),
-        ("", "horolog: there is no such transaction\n")
+        ("", "horolog: no transactions were found\n")
     );
     let mut ids = Vec::new();
     for topic in ["orders", "orders", "mails"] {
