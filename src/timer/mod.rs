@@ -106,7 +106,7 @@ pub struct Shared {
     filed: AtomicU64,
     /// Units of the timer topic before this are filed, or need not be.
     filed_upto: Watermark,
-    /// The highest near slot that was opened since the start, or that something early joined.
+    /// The highest near slot that was opened, or that something early joined.
     opened: AtomicU64,
     /// Firing is held after a jump of the clock.
     held: AtomicBool,

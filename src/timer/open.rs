@@ -11,7 +11,7 @@ use super::dequeue_message::DequeueMessage;
 use super::dequeue_put::DequeuePut;
 use super::enqueue_get::EnqueueGet;
 use super::enqueue_put::EnqueuePut;
-use super::participant::TimerParticipant;
+use super::participant::{self, TimerParticipant};
 use super::{CONDEMNED, Observer, Settings, Shared};
 use crate::clock::Now;
 use crate::clock_watch::ClockWatch;
@@ -60,7 +60,8 @@ pub fn open(
     checks: Arc<dyn DueChecks>,
     now: Now,
 ) -> Result<Opened, OpenError> {
-    let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
+    let (wheel, opened_upto, rebuilt) =
+        open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
     let mark = wheel.checkpoint().mark;
     let enqueue_get = Signal::default();
     let dequeue_message = Signal::default();
@@ -71,7 +72,7 @@ pub fn open(
         in_flight: std::sync::atomic::AtomicU64::new(0),
         filed: std::sync::atomic::AtomicU64::new(0),
         filed_upto: Watermark::new(mark),
-        opened: std::sync::atomic::AtomicU64::new(0),
+        opened: std::sync::atomic::AtomicU64::new(opened_upto),
         held: std::sync::atomic::AtomicBool::new(false),
         enqueue_put: Signal::default(),
         dequeue_get: Signal::default(),
@@ -111,18 +112,18 @@ fn open_wheel(
     checkpoint: Option<&[u8]>,
     lineage: u64,
     now: Now,
-) -> Result<(TimerWheel, Option<String>), OpenError> {
+) -> Result<(TimerWheel, u64, Option<String>), OpenError> {
     let mut reason = None;
     let condemned = directory.list()?.iter().any(|name| name == CONDEMNED);
     if condemned {
         reason = Some(format!("{} was found damaged while running", directory.path()));
     } else if let Some(bytes) = checkpoint {
         match existing(directory, settings, bytes) {
-            Ok(wheel) => {
+            Ok((wheel, opened)) => {
                 for damage in &wheel.recovery().damaged {
                     tracing::warn!(%damage, "a snapshot of the wheel is damaged and was removed");
                 }
-                return Ok((wheel, None));
+                return Ok((wheel, opened, None));
             }
             Err(TimerError::Disk(error)) => return Err(error.into()),
             Err(TimerError::NeedsRebuild(damage)) => reason = Some(damage.to_string()),
@@ -138,19 +139,20 @@ fn open_wheel(
         directory.remove(CONDEMNED)?;
         directory.sync()?;
     }
-    Ok((wheel, reason))
+    Ok((wheel, 0, reason))
 }
 
 fn existing(
     directory: &Arc<dyn Directory>,
     settings: Settings,
     bytes: &[u8],
-) -> Result<TimerWheel, TimerError> {
+) -> Result<(TimerWheel, u64), TimerError> {
     let damage = |kind| Damage { file: directory.path(), offset: None, kind };
-    let expected = TimerCheckpoint::SIZE as u64;
-    let bytes = bytes
-        .try_into()
-        .map_err(|_| damage(DamageKind::WrongLength { expected, found: bytes.len() as u64 }))?;
+    let (bytes, opened) = participant::parts_of(bytes).ok_or_else(|| {
+        let (expected, found) = (participant::LENGTH as u64, bytes.len() as u64);
+        damage(DamageKind::WrongLength { expected, found })
+    })?;
     let checkpoint = TimerCheckpoint::decode(bytes).map_err(damage)?;
-    TimerWheel::open(Arc::clone(directory), settings.wheel, &checkpoint)
+    let wheel = TimerWheel::open(Arc::clone(directory), settings.wheel, &checkpoint)?;
+    Ok((wheel, opened))
 }

@@ -17,6 +17,7 @@ mod bench;
 mod changes;
 mod counts;
 mod deadlines;
+mod every_change;
 mod groups;
 mod keys;
 mod levels;

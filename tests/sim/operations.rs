@@ -43,6 +43,7 @@ impl World {
             800..930 => self.let_time_pass(),
             930..945 => self.step_clock(),
             945..955 => self.checkpoint(),
+            955..987 | 989..1000 if self.scripted => self.settle(),
             955..968 => self.power_cut(),
             968..980 => self.kill(),
             980..987 => self.rest(),

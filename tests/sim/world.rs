@@ -281,6 +281,8 @@ pub(crate) struct World {
     levels: usize,
     /// The latest that the wall clock has shown.
     pub(crate) highest_wall: u64,
+    /// The disk and the process fail only as a test says: no operation is to do it.
+    pub(crate) scripted: bool,
 }
 
 impl World {
@@ -309,6 +311,7 @@ impl World {
             faults: 0,
             levels: 0,
             highest_wall: START,
+            scripted: false,
         }
     }
 
@@ -323,6 +326,23 @@ impl World {
         self.coverage.steps_forward = self.observer.steps_forward.load(Ordering::Relaxed);
         self.coverage.steps_back = self.observer.steps_back.load(Ordering::Relaxed);
         Ok(Ended { coverage: self.coverage, fingerprint: self.disk.fingerprint() })
+    }
+
+    /// As [`World::run`], up to the first life's end or that of the operations; without the audit.
+    pub(crate) fn run_script(&mut self, operations: usize) -> Checked {
+        self.start()?;
+        for index in 0..operations {
+            if self.lives() > 0 {
+                break;
+            }
+            match self.operation() {
+                // The power went in the midst of it: what it has not been told, nobody has.
+                Err(_) if self.disk.is_cut() => self.fall()?,
+                done => done.map_err(|violation| format!("operation {index}: {violation}"))?,
+            }
+            self.hear_answers();
+        }
+        Ok(())
     }
 
     pub(crate) fn wall(&self) -> u64 {
@@ -592,7 +612,7 @@ impl World {
     }
 
     /// Reads everything from the start as a group of its own, and holds it against the model.
-    fn audit(&mut self) -> Checked {
+    pub(crate) fn audit(&mut self) -> Checked {
         self.settle()?;
         self.check_counts()?;
         self.stop();
