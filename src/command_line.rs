@@ -47,10 +47,12 @@ pub(crate) struct ServeArgs {
 /// Show it at work: ten thousand orders that time out unless they are paid
 ///
 /// Needs nothing: it starts a server of its own on a temporary data directory, schedules and
-/// cancels over HTTP, and checks what comes out. Exit code 1 means that a promise was broken.
+/// cancels over HTTP, and checks what comes out. A second act has a thousand orders in transactions,
+/// a shop that falls silent, and consumers that crash. Exit code 1 means that a promise was broken.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct DemoArgs {
-    /// How many orders
+    /// How many orders; the second act has a tenth of them
     #[arg(long, default_value_t = 10_000)]
     pub(crate) orders: usize,
 }

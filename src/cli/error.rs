@@ -28,6 +28,8 @@ pub enum CliError {
     /// Each was told of by itself.
     #[error("{failed} of {of} messages were not cancelled")]
     NotCancelled { failed: usize, of: usize },
+    #[error("{failed} of {of} messages were not redriven: they are no dead letters of the group")]
+    NotRedriven { failed: u64, of: u64 },
     #[error("{failed} of {of} messages were not acknowledged and come again: {code}")]
     NotAcked { failed: usize, of: usize, code: String },
 }

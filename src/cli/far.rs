@@ -1,4 +1,6 @@
-//! How far away a moment is, as people say it.
+//! How far away a moment is, and how long something takes, as people say it.
+
+use std::fmt::Write;
 
 use crate::clock::Timestamp;
 
@@ -16,7 +18,8 @@ pub(super) fn far(moment: Timestamp, now: Timestamp) -> String {
     }
 }
 
-fn duration(millis: u64) -> String {
+/// The two largest units, rounded down.
+pub(super) fn duration(millis: u64) -> String {
     let (large, small) = match millis {
         0..SECOND => return format!("{millis}ms"),
         SECOND..MINUTE => return format!("{}s", millis / SECOND),
@@ -29,6 +32,19 @@ fn duration(millis: u64) -> String {
         0 => format!("{}{}", millis / large.0, large.1),
         rest => format!("{}{} {rest}{}", millis / large.0, large.1, small.1),
     }
+}
+
+/// All of it, in a form that the server takes, too: `1d2h`, `250ms`.
+pub(super) fn exact(millis: u64) -> String {
+    let mut text = String::new();
+    let mut rest = millis;
+    for (size, unit) in [(DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (SECOND, "s"), (1, "ms")] {
+        if rest >= size {
+            write!(text, "{}{unit}", rest / size).expect("text takes what is written to it");
+            rest %= size;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 /// A time that the server wrote, and how far away it is.
@@ -77,5 +93,19 @@ mod tests {
         assert_eq!(time("2026-09-21T14:13:20.000Z", now), "2026-09-21T14:13:20.000Z  now");
         assert_eq!(time("later", now), "later");
         assert_eq!(away("2026-09-21T14:13:21.500Z", now), "in 1s");
+    }
+
+    #[test]
+    fn a_setting_is_shown_to_the_millisecond() {
+        for (millis, text) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (30_000, "30s"),
+            (90_001, "1m30s1ms"),
+            (604_800_000, "7d"),
+            (93_784_005, "1d2h3m4s5ms"),
+        ] {
+            assert_eq!(exact(millis), text);
+        }
     }
 }

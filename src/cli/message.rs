@@ -34,9 +34,7 @@ pub(super) struct Message {
 impl Message {
     /// The body, if the server has sent one.
     pub(super) fn body(&self) -> Option<String> {
-        let json = self.body.as_ref().map(|json| json.get().to_owned());
-        let binary = || self.body_base64.as_ref().map(|base64| format!("base64:{base64}"));
-        json.or_else(|| self.body_text.clone()).or_else(binary)
+        body(self.body.as_deref(), self.body_text.clone(), self.body_base64.clone())
     }
 
     /// Its keys; that of its timer first.
@@ -44,4 +42,14 @@ impl Message {
         let keys = self.timer_key.iter().chain(&self.keys);
         keys.map(String::as_str).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The body in whichever form the server has sent it, if it has.
+pub(super) fn body(
+    json: Option<&RawValue>,
+    text: Option<String>,
+    base64: Option<String>,
+) -> Option<String> {
+    let json = json.map(|json| json.get().to_owned());
+    json.or(text).or_else(|| base64.map(|base64| format!("base64:{base64}")))
 }

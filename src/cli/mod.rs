@@ -1,4 +1,5 @@
-//! The commands of a client: `horolog put`, `get`, `cancel`, `receive`, `pending`.
+//! The commands of a client: `horolog put`, `get`, `cancel`, `receive`, `pending`; `topics`, `groups`, `dlq`,
+//! `tx`, which have commands of their own.
 //!
 //! ```text
 //!   arguments ─> put, get, ... ─> remote ─> HTTP ─> answer ─┬─> table (terminal, far)
@@ -15,21 +16,27 @@
 
 mod arguments;
 mod cancel;
+mod dead_letters;
 mod error;
 mod far;
 mod get;
+mod groups;
 mod message;
+mod outgoing;
+mod pages;
 mod pending;
 mod put;
 mod receive;
 mod remote;
 mod table;
 mod terminal;
+mod topics;
+mod transactions;
 mod url;
 
 use std::io;
 
-pub use arguments::{CancelArgs, Command, GetArgs, Output, PendingArgs, PutArgs, ReceiveArgs};
+pub use arguments::*;
 pub use error::CliError;
 pub use url::Url;
 
@@ -63,6 +70,10 @@ pub async fn run(command: &Command, io: &mut Io<'_>) -> Result<(), CliError> {
         Command::Cancel(args) => cancel::run(args, io).await,
         Command::Receive(args) => receive::run(args, io).await,
         Command::Pending(args) => pending::run(args, io).await,
+        Command::Topics(args) => topics::run(args, io).await,
+        Command::Groups(args) => groups::run(args, io).await,
+        Command::Dlq(args) => dead_letters::run(args, io).await,
+        Command::Tx(args) => transactions::run(args, io).await,
     };
     match outcome {
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::arguments::{Output, ReceiveArgs};
 use super::far::away;
 use super::message::Message;
-use super::remote::{Remote, encoded};
+use super::remote::{Remote, encoded, object};
 use super::table::Table;
 use super::{CliError, Io};
 
@@ -62,19 +62,13 @@ pub(super) async fn run(args: &ReceiveArgs, io: &mut Io<'_>) -> Result<(), CliEr
 }
 
 fn request(args: &ReceiveArgs) -> Value {
-    let mut request = json!({ "topic": args.topic });
-    let given = [
+    object([
+        ("topic", Some(args.topic.clone().into())),
         ("max", args.max.map(Value::from)),
         ("wait", args.wait.clone().map(Value::from)),
         ("invisibleFor", args.invisible_for.clone().map(Value::from)),
         ("tags", (!args.tags.is_empty()).then(|| args.tags.clone().into())),
-    ];
-    for (name, value) in given {
-        if let Some(value) = value {
-            request[name] = value;
-        }
-    }
-    request
+    ])
 }
 
 fn show(messages: &[Message], io: &mut Io<'_>) -> Result<(), CliError> {

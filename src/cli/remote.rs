@@ -7,7 +7,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::Full;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{CliError, Url};
 use crate::client::{Answer, Client, ClientError};
@@ -32,8 +33,9 @@ pub(super) enum Reply {
 /// An answer of success.
 #[derive(Debug)]
 pub(super) struct Good {
-    pub(super) headers: HeaderMap,
-    pub(super) json: Bytes,
+    pub(super) status: StatusCode,
+    headers: HeaderMap,
+    json: Bytes,
     url: Url,
 }
 
@@ -49,6 +51,28 @@ pub(super) struct Refusal {
 struct Problem {
     code: String,
     detail: String,
+    #[serde(default)]
+    errors: Vec<Flaw>,
+}
+
+/// What of the request is wrong.
+#[derive(Deserialize)]
+struct Flaw {
+    pointer: String,
+}
+
+impl Problem {
+    /// The detail, and before it what it is about, where it does not say so itself: of several durations
+    /// one must know which is none.
+    fn sentence(&self) -> String {
+        let detail = &self.detail;
+        let pointer = self.errors.first().map(|flaw| flaw.pointer.trim_start_matches(['#', '/']));
+        let member = pointer.and_then(|pointer| pointer.split('/').next()).unwrap_or_default();
+        match pointer {
+            Some(pointer) if !detail.contains(member) => format!("{pointer}: {detail}"),
+            _ => detail.clone(),
+        }
+    }
 }
 
 impl From<Refusal> for CliError {
@@ -71,6 +95,20 @@ impl Good {
     pub(super) fn write(&self, output: &mut dyn io::Write) -> io::Result<()> {
         output.write_all(&self.json)?;
         output.write_all(b"\n")
+    }
+
+    /// What to say when it is the answer to an earlier request under the same idempotency key.
+    pub(super) fn replayed(&self) -> Option<&'static str> {
+        let replayed = self.headers.contains_key("idempotent-replayed");
+        replayed.then_some("yes: an earlier request under the key stored it")
+    }
+
+    /// Notes that beside an answer which does not say so itself.
+    pub(super) fn note_replay(&self, notes: &mut dyn io::Write) -> io::Result<()> {
+        match self.replayed() {
+            Some(_) => writeln!(notes, "horolog: answered as an earlier request under the key was"),
+            None => Ok(()),
+        }
     }
 
     /// The answer, of which this program knows some members.
@@ -96,9 +134,18 @@ impl Remote {
     pub(super) async fn post(
         &mut self,
         path: &str,
-        value: &serde_json::Value,
+        value: &impl Serialize,
     ) -> Result<Good, CliError> {
-        self.send(Method::POST, path, &[], value.to_string().into()).await?.good()
+        self.send(Method::POST, path, &[], written(value)).await?.good()
+    }
+
+    /// A `PUT` of JSON whose answer must be good.
+    pub(super) async fn put(
+        &mut self,
+        path: &str,
+        value: &impl Serialize,
+    ) -> Result<Good, CliError> {
+        self.send(Method::PUT, path, &[], written(value)).await?.good()
     }
 
     /// Sends a request; what has a body is JSON.
@@ -155,10 +202,13 @@ impl Remote {
     fn understand(&self, answer: Answer) -> Result<Reply, CliError> {
         let Answer { status, headers, body: json } = answer;
         if status.is_success() {
-            return Ok(Reply::Done(Good { headers, json, url: self.url.clone() }));
+            return Ok(Reply::Done(Good { status, headers, json, url: self.url.clone() }));
         }
         match serde_json::from_slice::<Problem>(&json) {
-            Ok(Problem { code, detail }) => Ok(Reply::Refused(Refusal { json, code, detail })),
+            Ok(problem) => {
+                let (detail, code) = (problem.sentence(), problem.code);
+                Ok(Reply::Refused(Refusal { json, code, detail }))
+            }
             Err(_) => Err(self.foreign(status)),
         }
     }
@@ -204,6 +254,17 @@ pub(super) fn query(parameters: &[(&str, Option<&str>)]) -> String {
     }
 }
 
+/// `value` as JSON.
+pub(super) fn written(value: &impl Serialize) -> Bytes {
+    serde_json::to_vec(value).expect("what we write has text as its keys").into()
+}
+
+/// An object of the members that are given.
+pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
+    let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(given.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,5 +277,26 @@ mod tests {
         let parameters = [("topic", Some("a b")), ("key", None), ("limit", Some("5"))];
         assert_eq!(query(&parameters), "?topic=a%20b&limit=5");
         assert_eq!(query(&[("key", None)]), "");
+    }
+
+    #[test]
+    fn a_refusal_says_what_it_is_about() {
+        let sentence = |detail: &str, pointer: Option<&str>| {
+            let errors = pointer.map(|pointer| Flaw { pointer: pointer.to_owned() });
+            let (code, detail) = ("INVALID_REQUEST".to_owned(), detail.to_owned());
+            Problem { code, detail, errors: errors.into_iter().collect() }.sentence()
+        };
+        assert_eq!(sentence("not a duration", Some("#/backoff/1")), "backoff/1: not a duration");
+        assert_eq!(sentence("maxChecks is 1 to 5", Some("#/maxChecks")), "maxChecks is 1 to 5");
+        assert_eq!(sentence("the request has no body", None), "the request has no body");
+        assert_eq!(sentence("this is no object", Some("#")), "this is no object");
+    }
+
+    #[test]
+    fn an_object_has_the_members_that_are_given() {
+        let members =
+            [("queues", Some(8.into())), ("type", None), ("retention", Some("7d".into()))];
+        assert_eq!(object(members).to_string(), r#"{"queues":8,"retention":"7d"}"#);
+        assert_eq!(object([("type", None)]).to_string(), "{}");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::terminal::{cut, plain, width};
 
 const GAP: &str = "  ";
-/// A column that is not the last is cut at this.
+/// A column that is neither the last nor of names is cut at this.
 const WIDEST: usize = 30;
 /// A line is cut at this.
 const LINE: usize = 100;
@@ -14,12 +14,19 @@ const LINE: usize = 100;
 #[derive(Debug)]
 pub(super) struct Table<const N: usize> {
     heading: [&'static str; N],
+    /// So many columns, from the left, are names.
+    names: usize,
     rows: Vec<[String; N]>,
 }
 
 impl<const N: usize> Table<N> {
     pub(super) fn new(heading: [&'static str; N]) -> Self {
-        Self { heading, rows: Vec::new() }
+        Self::of_names(0, heading)
+    }
+
+    /// A table whose first columns are names, which are never cut: they are there to be copied.
+    pub(super) fn of_names(names: usize, heading: [&'static str; N]) -> Self {
+        Self { heading, names, rows: Vec::new() }
     }
 
     pub(super) fn row(&mut self, cells: [String; N]) {
@@ -45,7 +52,8 @@ impl<const N: usize> Table<N> {
             let mut left = LINE;
             for (place, (&column, &columns)) in shown.iter().zip(&widths).enumerate() {
                 let is_last = place + 1 == shown.len();
-                let text = cut(&row[column], if is_last { left.max(8) } else { columns });
+                let least = width(self.heading[column]).max(8);
+                let text = cut(&row[column], if is_last { left.max(least) } else { columns });
                 line.push_str(&text);
                 if !is_last {
                     let padding = columns.saturating_sub(width(&text));
@@ -61,7 +69,8 @@ impl<const N: usize> Table<N> {
 
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| width(&row[column]));
-        cells.max().unwrap_or(0).min(WIDEST).max(width(self.heading[column]))
+        let widest = if column < self.names { usize::MAX } else { WIDEST };
+        cells.max().unwrap_or(0).min(widest).max(width(self.heading[column]))
     }
 }
 
@@ -118,6 +127,16 @@ mod tests {
         let row = text.lines().nth(1).unwrap();
         assert_eq!(width(row), 100);
         assert!(row.ends_with("c…"), "{row}");
+    }
+
+    #[test]
+    fn names_are_never_cut() {
+        let mut table = Table::of_names(1, ["NAME", "A", "RETENTION"]);
+        table.row(["n".repeat(95), "a".repeat(50), "7d".to_owned()]);
+        let text = written(|output| table.write(output));
+        let expected = format!("{}  {}…  7d", "n".repeat(95), "a".repeat(29));
+        assert_eq!(text.lines().nth(1), Some(expected.as_str()));
+        assert!(text.starts_with("NAME ") && text.contains("  RETENTION\n"), "{text}");
     }
 
     #[test]

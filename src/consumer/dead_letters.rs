@@ -70,7 +70,7 @@ pub struct DeadMessage {
     pub attributes: Attributes,
     pub born_at: Timestamp,
     pub deliver_at: Timestamp,
-    /// `None` for a message that was put for now.
+    /// `None` for a message that was ready at once.
     pub fired_at: Option<Timestamp>,
     pub attempts: u32,
     pub reason: DeathReason,

@@ -45,7 +45,7 @@ pub struct Received {
     pub body: Bytes,
     pub born_at: Timestamp,
     pub deliver_at: Timestamp,
-    /// `None` for a message that was put for now.
+    /// `None` for a message that was ready at once.
     pub fired_at: Option<Timestamp>,
     pub attempt: u32,
     pub receipt_handle: String,

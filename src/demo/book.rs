@@ -1,8 +1,10 @@
-//! What the demo was told and what it got, order by order, and what that amounts to.
+//! What the first act was told and what it got, order by order, and what that amounts to.
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
+use super::progress::Account;
+use super::report::thousands;
 use crate::clock::Timestamp;
 
 /// What the server said when an order was paid.
@@ -120,10 +122,6 @@ impl Book {
         pages.settled == pages.entries.len()
     }
 
-    pub(super) fn settled(&self) -> usize {
-        self.pages.lock().settled
-    }
-
     pub(super) fn is_scheduled(&self) -> bool {
         let pages = self.pages.lock();
         pages.tally.scheduled == pages.entries.len()
@@ -155,6 +153,18 @@ impl Book {
     pub(super) fn lateness(&self) -> (Histogram<u64>, Histogram<u64>) {
         let pages = self.pages.lock();
         (pages.fired.clone(), pages.received.clone())
+    }
+}
+
+impl Account for Book {
+    fn settled(&self) -> usize {
+        self.pages.lock().settled
+    }
+
+    fn line(&self) -> String {
+        let Tally { scheduled, cancelled, fired, .. } = self.tally();
+        let [scheduled, cancelled, fired] = [scheduled, cancelled, fired].map(thousands);
+        format!("scheduled {scheduled}, cancelled {cancelled}, fired {fired}")
     }
 }
 

@@ -1,4 +1,5 @@
-//! `horolog demo`: ten thousand orders, each to be cancelled if it is not paid in time.
+//! `horolog demo`: ten thousand orders, each to be cancelled if it is not paid in time; and then a thousand
+//! in transactions ([`transactions`]).
 //!
 //! ```text
 //!   shop ──── POST, with a delay ──> server <── receive, ack ── order service
@@ -11,14 +12,17 @@
 //! and judges that at the end: whatever was not cancelled must have come once, and never early.
 
 mod book;
+mod dice;
 mod plan;
 mod progress;
 mod report;
 mod scratch;
 mod service;
 mod shop;
+mod transactions;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use timerlog::disk::DiskError;
@@ -44,6 +48,9 @@ const PAYERS: usize = 16;
 /// Long polls of the order service.
 const CONSUMERS: usize = 4;
 
+/// The second act has this part of the orders, and at least this many.
+const SECOND_ACT: usize = 10;
+
 /// How long after the last moment a message is given up as lost.
 const PATIENCE_MS: u64 = 10_000;
 
@@ -68,7 +75,7 @@ pub enum DemoError {
 #[derive(Debug)]
 struct Stage {
     clock: Arc<dyn Clock>,
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     plan: Plan,
     book: Book,
 }
@@ -97,24 +104,37 @@ pub async fn run(
     let world = World { directory: scratch.directory(), clock: Arc::clone(&clock), random };
     let app = App::start(&Config::new(&given)?, world).await?;
     writeln!(output, "A server of its own on http://{}, data in {scratch}", app.address())?;
-    writeln!(
-        output,
-        "{} orders, each to be paid within 1 to 20 s; about half are.\n",
-        report::thousands(orders)
-    )?;
-    let stage = Arc::new(Stage {
-        clock,
-        address: app.address(),
-        plan: Plan::new(orders, seed),
-        book: Book::new(orders),
-    });
     let outcome = tokio::select! {
-        outcome = play(&stage, output) => outcome,
+        outcome = show(orders, &clock, app.address(), seed, output) => outcome,
         signal = interrupted => Err(DemoError::Interrupted { signal }),
     };
     app.stop().await;
-    outcome?;
-    report::print(&stage.book, output)
+    outcome
+}
+
+async fn show(
+    orders: usize,
+    clock: &Arc<dyn Clock>,
+    address: SocketAddr,
+    seed: u64,
+    output: &mut impl io::Write,
+) -> Result<Verdict, DemoError> {
+    writeln!(
+        output,
+        "\nFirst, {} orders, each to be paid within 1 to 20 s; about half are.\n",
+        report::thousands(orders)
+    )?;
+    let stage = Arc::new(Stage {
+        clock: Arc::clone(clock),
+        address,
+        plan: Plan::new(orders, seed),
+        book: Book::new(orders),
+    });
+    play(&stage, output).await?;
+    let first = report::print(&stage.book, output)?;
+    let orders = (orders / SECOND_ACT).max(SECOND_ACT);
+    let second = transactions::show(orders, clock, address, seed, output).await?;
+    Ok(first.and(second))
 }
 
 async fn play(stage: &Arc<Stage>, output: &mut impl io::Write) -> Result<(), DemoError> {
@@ -129,17 +149,5 @@ async fn play(stage: &Arc<Stage>, output: &mut impl io::Write) -> Result<(), Dem
     for _ in 0..CONSUMERS {
         shop.spawn(service::cancel_unpaid_orders(Arc::clone(stage)));
     }
-    let mut progress = Progress::start(stage.book.len());
-    let mut ticks = tokio::time::interval(progress::REFRESH);
-    loop {
-        tokio::select! {
-            ended = shop.join_next() => match ended {
-                Some(ended) => ended.expect("nobody aborts these tasks, and they do not panic")?,
-                None => break,
-            },
-            _ = ticks.tick() => progress.show(&stage.book, output)?,
-        }
-    }
-    progress.finish(&stage.book, output)?;
-    Ok(())
+    Progress::start(stage.book.len()).follow(&mut shop, &stage.book, output).await
 }

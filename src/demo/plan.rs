@@ -1,4 +1,6 @@
-//! What happens in the demo, decided by a seed before it begins.
+//! What happens in the first act, decided by a seed before it begins.
+
+use super::dice::Dice;
 
 /// The shortest and the longest time an order may stay unpaid.
 const TIMEOUT_MS: std::ops::Range<u64> = 1_000..20_000;
@@ -24,7 +26,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(orders: usize, seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         Self { orders: (0..orders).map(|_| order(&mut dice)).collect() }
     }
 
@@ -42,20 +44,6 @@ fn order(dice: &mut Dice) -> Order {
         _ => Payment::After(dice.below(timeout_ms)),
     };
     Order { timeout_ms, payment }
-}
-
-/// Splitmix64, as Steele, Lea and Flood published it: enough for a plan.
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,23 @@ use std::io;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::task::JoinSet;
 
-use super::book::{Book, Tally};
-use super::report::thousands;
+use super::DemoError;
 
-pub(super) const REFRESH: Duration = Duration::from_millis(100);
+const REFRESH: Duration = Duration::from_millis(100);
 
 /// In a pipe, every so many refreshes there is a line.
 const REFRESHES_A_LINE: u32 = 50;
+
+/// What is on record while an act is played.
+pub(super) trait Account {
+    /// Orders that have come to their end.
+    fn settled(&self) -> usize;
+
+    /// The counts so far, in a line.
+    fn line(&self) -> String;
+}
 
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -28,36 +37,53 @@ impl Progress {
         Self { bar, refreshes: 0 }
     }
 
-    pub(super) fn show(&mut self, book: &Book, output: &mut impl io::Write) -> io::Result<()> {
+    /// Shows how far it is until all `parts` have ended.
+    pub(super) async fn follow(
+        mut self,
+        parts: &mut JoinSet<Result<(), DemoError>>,
+        account: &impl Account,
+        output: &mut impl io::Write,
+    ) -> Result<(), DemoError> {
+        let mut ticks = tokio::time::interval(REFRESH);
+        loop {
+            tokio::select! {
+                ended = parts.join_next() => match ended {
+                    Some(ended) => ended.expect("nobody aborts these tasks, and they do not panic")?,
+                    None => break,
+                },
+                _ = ticks.tick() => self.show(account, output)?,
+            }
+        }
+        Ok(self.finish(account, output)?)
+    }
+
+    fn show(&mut self, account: &impl Account, output: &mut impl io::Write) -> io::Result<()> {
         if !self.bar.is_hidden() {
-            self.bar.set_position(book.settled() as u64);
-            self.bar.set_message(line(&book.tally()));
+            self.draw(account);
         } else if self.refreshes.is_multiple_of(REFRESHES_A_LINE) && self.refreshes > 0 {
-            self.line(book, output)?;
+            self.line(account, output)?;
         }
         self.refreshes += 1;
         Ok(())
     }
 
-    pub(super) fn finish(&self, book: &Book, output: &mut impl io::Write) -> io::Result<()> {
+    fn finish(&self, account: &impl Account, output: &mut impl io::Write) -> io::Result<()> {
         if self.bar.is_hidden() {
-            self.line(book, output)
+            self.line(account, output)
         } else {
-            self.bar.set_position(book.settled() as u64);
-            self.bar.set_message(line(&book.tally()));
+            self.draw(account);
             self.bar.abandon();
             Ok(())
         }
     }
 
-    fn line(&self, book: &Book, output: &mut impl io::Write) -> io::Result<()> {
-        writeln!(output, "{:>4} s  {}", self.bar.elapsed().as_secs(), line(&book.tally()))?;
+    fn draw(&self, account: &impl Account) {
+        self.bar.set_position(account.settled() as u64);
+        self.bar.set_message(account.line());
+    }
+
+    fn line(&self, account: &impl Account, output: &mut impl io::Write) -> io::Result<()> {
+        writeln!(output, "{:>4} s  {}", self.bar.elapsed().as_secs(), account.line())?;
         output.flush()
     }
-}
-
-fn line(tally: &Tally) -> String {
-    let Tally { scheduled, cancelled, fired, .. } = tally;
-    let [scheduled, cancelled, fired] = [*scheduled, *cancelled, *fired].map(thousands);
-    format!("scheduled {scheduled}, cancelled {cancelled}, fired {fired}")
 }

@@ -1,4 +1,4 @@
-//! The table at the end, and the verdict.
+//! The table at the end of the first act, its verdict, and what the second needs of both.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use hdrhistogram::Histogram;
 
 use super::DemoError;
-use super::book::{Book, Faults};
+use super::book::Book;
 
 /// Whether every promise was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +16,24 @@ pub enum Verdict {
     Broken,
 }
 
+impl Verdict {
+    /// Kept when there are no faults.
+    pub(super) fn of<F: Default + PartialEq>(faults: &F) -> Self {
+        if *faults == F::default() { Self::Kept } else { Self::Broken }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Kept, Self::Kept) => Self::Kept,
+            (Self::Broken, _) | (_, Self::Broken) => Self::Broken,
+        }
+    }
+}
+
 pub(super) fn print(book: &Book, output: &mut impl io::Write) -> Result<Verdict, DemoError> {
     let tally = book.tally();
     let faults = book.faults();
     let (fired, received) = book.lateness();
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED).set_header(["orders", "", "promised"]);
     let rows = [
         ("scheduled", thousands(tally.scheduled), ""),
         ("cancelled: paid in time", thousands(tally.cancelled), ""),
@@ -34,16 +46,27 @@ pub(super) fn print(book: &Book, output: &mut impl io::Write) -> Result<Verdict,
         ("lateness, fired: p50, p99, max", lateness(&fired), ""),
         ("lateness, received: p50, p99, max", lateness(&received), ""),
     ];
+    write_table("orders", &rows, output)?;
+    let verdict = Verdict::of(&faults);
+    writeln!(output, "{}", sentence(verdict))?;
+    Ok(verdict)
+}
+
+/// A table of names, values and what was promised of them.
+pub(super) fn write_table(
+    heading: &str,
+    rows: &[(&str, String, &str)],
+    output: &mut impl io::Write,
+) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED).set_header([heading, "", "promised"]);
     for (name, value, promised) in rows {
-        table.add_row([name, value.as_str(), promised]);
+        table.add_row([*name, value.as_str(), *promised]);
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    writeln!(output, "\n{table}")?;
-    let verdict = verdict(faults);
-    writeln!(output, "{}", sentence(verdict))?;
-    Ok(verdict)
+    writeln!(output, "\n{table}")
 }
 
 /// `10000` as `10,000`.
@@ -64,10 +87,6 @@ fn lateness(histogram: &Histogram<u64>) -> String {
     format!("{} ms, {} ms, {} ms", at(0.5), at(0.99), histogram.max())
 }
 
-fn verdict(faults: Faults) -> Verdict {
-    if faults == Faults::default() { Verdict::Kept } else { Verdict::Broken }
-}
-
 const fn sentence(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Kept => "Every order was cancelled or timed out, once, and never early.",
@@ -77,6 +96,7 @@ const fn sentence(verdict: Verdict) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::book::Faults;
     use super::*;
 
     #[test]
@@ -90,8 +110,12 @@ mod tests {
 
     #[test]
     fn any_fault_breaks_the_promise() {
-        assert_eq!(verdict(Faults::default()), Verdict::Kept);
-        assert_eq!(verdict(Faults { lost: 1, ..Faults::default() }), Verdict::Broken);
-        assert_eq!(verdict(Faults { after_cancel: 1, ..Faults::default() }), Verdict::Broken);
+        assert_eq!(Verdict::of(&Faults::default()), Verdict::Kept);
+        let lost = Verdict::of(&Faults { lost: 1, ..Faults::default() });
+        let after_cancel = Verdict::of(&Faults { after_cancel: 1, ..Faults::default() });
+        assert_eq!((lost, after_cancel), (Verdict::Broken, Verdict::Broken));
+        assert_eq!(Verdict::Kept.and(Verdict::Kept), Verdict::Kept);
+        assert_eq!(Verdict::Kept.and(Verdict::Broken), Verdict::Broken);
+        assert_eq!(Verdict::Broken.and(Verdict::Kept), Verdict::Broken);
     }
 }

@@ -63,7 +63,7 @@ pub struct Attributes {
 pub enum State {
     /// Waits for its moment.
     Scheduled,
-    /// On its topic: put for now, or fired.
+    /// On its topic: put there at once, or fired.
     Ready,
     Cancelled,
     /// A half message whose transaction is open.

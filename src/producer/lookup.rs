@@ -239,11 +239,11 @@ impl Found {
     }
 
     /// What gives the message its moment: its own record, or the last that was appended for it, as a
-    /// reschedule is. It may be settled by another one before it is used: a turn tells. A message that was put
-    /// for now has none.
+    /// reschedule is. It may be settled by another one before it is used: a turn tells. A message that was ready
+    /// at once has none.
     ///
     /// What speaks for a half message is found in the same way. The outcome of its open transaction tells
-    /// a rollback (*withdrawn*) and a commit for now (*delivered*); everything else supersedes it, and the
+    /// a rollback (*withdrawn*) and a commit without a moment (*delivered*); everything else supersedes it, and the
     /// record that does is the last of those that the index has.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Put: messages enter, for now or for a moment, one or many in one step.
+//! Put: messages enter, ready at once or at a moment, one or many in one step.
 //!
 //! ```text
 //!   topic? ──> prepare each (deadline, type, queue) ──> one turn: append all, index, the request's key
@@ -53,7 +53,7 @@ pub struct PutAnswer {
     pub offset: Offset,
     pub nonce: u64,
     pub state: State,
-    /// When it is to be readable; for a message put for now, when it was accepted.
+    /// When it is to be readable; for one that is so at once, when it was accepted.
     pub deliver_at: Timestamp,
 }
 

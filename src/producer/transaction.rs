@@ -8,7 +8,7 @@
 //!
 //! A half message is a cause whose moment is its decision. Each record of its life settles the one before it
 //! and speaks for the transaction from there on, so whatever races (commit, rollback, check, abandon, resume)
-//! races for one settled bit, and the appender decides. A rollback *withdraws*, a commit for now *delivers*;
+//! races for one settled bit, and the appender decides. A rollback *withdraws*, a commit without a moment *delivers*;
 //! all others *supersede* and are found by the index, as a reschedule is: a commit with a moment is a cause
 //! like any that gives a message its moment.
 //!

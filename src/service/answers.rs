@@ -70,7 +70,7 @@ pub struct MessageView {
     pub state: State,
     pub born_at: Timestamp,
     pub deliver_at: Timestamp,
-    /// When it fired; `None` for one that has not, or was put for now.
+    /// When it fired; `None` for one that has not, or was ready at once.
     pub fired_at: Option<Timestamp>,
     pub attributes: Attributes,
     /// The key under which it was put as a timer.

@@ -15,7 +15,7 @@ use crate::producer::{
 };
 
 impl Service {
-    /// Accepts a message, for now or for a moment.
+    /// Accepts a message, to be ready at once or at a moment.
     ///
     /// # Errors
     ///

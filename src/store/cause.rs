@@ -16,7 +16,7 @@ pub struct Caused<'a> {
     pub offset: Offset,
     pub record: Record<'a>,
     pub message: Message,
-    /// The moment that the cause gave it; `None` when it was put for now.
+    /// The moment that the cause gave it; `None` when it was ready at once.
     pub deadline: Option<Timestamp>,
     /// Where it first stood, when it comes again.
     pub origin: Option<Origin>,

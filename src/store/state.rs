@@ -36,7 +36,7 @@ const VERSION: u32 = 2;
 /// What dispatch has counted since the log began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages put, for now or for a moment.
+    /// Messages put, to be ready at once or at a moment.
     pub accepted: u64,
     /// Those of them with a moment.
     pub scheduled: u64,

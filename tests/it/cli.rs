@@ -10,7 +10,7 @@ use serde_json::{Value, json as value};
 use crate::fixture::{TestServer, get, json, receive};
 
 #[derive(Parser)]
-struct Line {
+pub(crate) struct Line {
     #[command(subcommand)]
     command: cli::Command,
 }
@@ -24,11 +24,11 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    fn error(&self) -> String {
+    pub(crate) fn error(&self) -> String {
         self.outcome.as_ref().expect_err("it was to fail").to_string()
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         assert!(self.outcome.is_ok(), "{self:?}");
         assert!(self.output.ends_with('\n'), "{self:?}");
         serde_json::from_str(&self.output).expect("standard output is one document")
@@ -39,9 +39,12 @@ impl Ran {
 const NOW: u64 = 4_070_907_000_500;
 const AT: &str = "2099-01-01T00:00:00Z";
 
-/// Runs a command against the server at `url`.
+/// Runs a command against the server at `url`, which goes before the first option.
 pub(crate) async fn run_at(url: &str, input: &[u8], arguments: &[&str]) -> Ran {
-    let line = [&["horolog", arguments[0], "--url", url], &arguments[1..]].concat();
+    let is_option = |argument: &&str| argument.starts_with('-');
+    let place = arguments.iter().position(is_option).unwrap_or(arguments.len());
+    let (words, options) = arguments.split_at(place);
+    let line = [&["horolog"], words, &["--url", url], options].concat();
     let Line { command } = Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
     let (mut output, mut notes) = (Vec::new(), Vec::new());
     let mut io = Io {
@@ -55,7 +58,7 @@ pub(crate) async fn run_at(url: &str, input: &[u8], arguments: &[&str]) -> Ran {
     Ran { outcome, output: text(output), notes: text(notes) }
 }
 
-async fn run(server: &TestServer, arguments: &[&str]) -> Ran {
+pub(crate) async fn run(server: &TestServer, arguments: &[&str]) -> Ran {
     run_at(&format!("http://{}", server.address()), b"", arguments).await
 }
 
@@ -262,73 +265,6 @@ async fn messages_are_received_and_acknowledged_when_that_is_asked_for() {
     assert_eq!(again.len(), 1, "what was acknowledged does not come again: {again:?}");
     assert_eq!(again[0]["bodyText"], "last");
     server.stop().await;
-}
-
-#[tokio::test]
-async fn what_the_server_refuses_is_told_by_detail_and_code() {
-    let server = TestServer::start().await;
-    for (arguments, code) in [
-        (vec!["put", "orders", "x", "--delay=-5s"], "INVALID_DELIVERY_TIME"),
-        (vec!["put", "orders", "x", "--at", "tomorrow"], "INVALID_DELIVERY_TIME"),
-        (vec!["put", "a b", "x"], "INVALID_REQUEST"),
-        (vec!["put", "rmq_sys_x", "x"], "RESERVED_NAME"),
-        (vec!["put", "orders", "x", "--property", "a=1", "--property", "a=2"], "INVALID_REQUEST"),
-        (vec!["get", "x"], "MESSAGE_NOT_FOUND"),
-        (vec!["get", "../../livez"], "MESSAGE_NOT_FOUND"),
-        (vec!["cancel", "x"], "MESSAGE_NOT_FOUND"),
-        (vec!["receive", "--group", "g", "--topic", "t", "--max", "257"], "INVALID_REQUEST"),
-        (vec!["receive", "--group", "a b", "--topic", "t"], "INVALID_REQUEST"),
-    ] {
-        let ran = run(&server, &arguments).await;
-        let error = ran.error();
-        assert!(error.ends_with(&format!(" ({code})")), "{arguments:?}: {error}");
-        assert_eq!(ran.output, "", "{arguments:?}");
-    }
-    server.stop().await;
-}
-
-#[test]
-fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
-    for arguments in [
-        &["put"][..],
-        &["put", "t"],
-        &["put", "t", "x", "--file", "f"],
-        &["put", "t", "x", "--delay", "1s", "--at", "0"],
-        // A slip in an option must not become a body that is delivered now.
-        &["put", "t", "--dealy=30m"],
-        &["put", "t", "x", "--create-only"],
-        &["put", "t", "x", "--timer", "k", "--idempotency-key", "i"],
-        &["put", "t", "x", "--property", "a"],
-        &["put", "t", "x", "--url", "127.0.0.1:7400"],
-        &["put", "t", "x", "--url", "https://a"],
-        &["put", "t", "x", "--output", "xml"],
-        &["get"],
-        &["get", "a", "b"],
-        &["cancel"],
-        &["cancel", "--topic", "t"],
-        &["cancel", "--timer", "k"],
-        &["cancel", "a", "--topic", "t", "--timer", "k"],
-        &["receive", "--group", "g"],
-        &["receive", "--topic", "t"],
-        &["receive", "--group", "g", "--topic", "t", "--max", "-1"],
-        &["pending", "--bucket", "60s"],
-        &["pending", "--timeline", "--all"],
-        &["pending", "--timeline", "--key", "k"],
-    ] {
-        let refused = Line::try_parse_from([&["horolog"], arguments].concat());
-        assert_eq!(refused.err().map(|error| error.exit_code()), Some(2), "{arguments:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_server_that_is_not_there_is_told_in_one_sentence() {
-    let server = TestServer::start().await;
-    let url = format!("http://{}", server.address());
-    server.stop().await;
-    let ran = run_at(&url, b"", &["get", "x"]).await;
-    let error = ran.error();
-    assert!(error.starts_with(&format!("no server at {url}: ")), "{error}");
-    assert!(error.contains("refused") && error.lines().count() == 1, "{error}");
 }
 
 #[tokio::test]

@@ -10,14 +10,14 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::cli::{Ran, run_at};
 use crate::fixture::TestServer;
 
-struct StandIn {
+pub(crate) struct StandIn {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl StandIn {
     /// Answers each request with the next of `answers`, all on one connection.
-    async fn start(answers: Vec<Value>) -> Self {
+    pub(crate) async fn start(answers: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let url = format!("http://{}", listener.local_addr().expect("it listens"));
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -36,7 +36,7 @@ impl StandIn {
         Self { url, asked }
     }
 
-    async fn run(&self, arguments: &[&str]) -> (Ran, Vec<String>) {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> (Ran, Vec<String>) {
         let ran = run_at(&self.url, b"", arguments).await;
         (ran, std::mem::take(&mut self.asked.lock().expect("no panic")))
     }

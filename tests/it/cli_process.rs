@@ -69,9 +69,37 @@ fn what_is_wrong_with_the_command_line_ends_it_with_2() {
 
 #[test]
 fn every_command_has_help_with_an_example_of_itself() {
-    let commands = ["put", "get", "cancel", "receive", "pending"];
+    let commands = [
+        "put",
+        "get",
+        "cancel",
+        "receive",
+        "pending",
+        "topics",
+        "topics list",
+        "topics show",
+        "topics set",
+        "topics delete",
+        "groups",
+        "groups list",
+        "groups show",
+        "groups set",
+        "groups reset-offsets",
+        "dlq",
+        "dlq list",
+        "dlq redrive",
+        "tx",
+        "tx list",
+        "tx show",
+        "tx begin",
+        "tx commit",
+        "tx rollback",
+        "tx resume",
+        "tx checks",
+    ];
     for (command, flag) in commands.iter().flat_map(|one| [(one, "-h"), (one, "--help")]) {
-        let output = run(&mut horolog(&[command, flag]));
+        let words: Vec<_> = command.split(' ').chain([flag]).collect();
+        let output = run(&mut horolog(&words));
         assert_eq!(output.status.code(), Some(0), "{command} {flag}");
         let help = text(&output);
         assert!(help.contains("Example: "), "{help}");

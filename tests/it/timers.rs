@@ -162,7 +162,7 @@ async fn create_only_looks_at_what_is_pending() {
     let third = create(&mut client, PATH, &hour).await;
     assert_eq!(third.status, 201, "it was cancelled: {}", json(&third));
     assert_eq!(refusal(&create(&mut client, PATH, &hour).await), exists);
-    // One put for now is not pending, and neither is there anything to replace.
+    // One that is ready at once is not pending, and neither is there anything to replace.
     assert_eq!(put(&mut client, PATH, &value!({"body": 1})).await.status, 200);
     let fifth = put(&mut client, PATH, &hour).await;
     assert_eq!(fifth.status, 201, "{}", json(&fifth));

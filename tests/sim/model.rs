@@ -199,7 +199,7 @@ impl Model {
             half.check_received(number)?;
         }
         if !message.is_timed() {
-            ensure!(received.fired_at.is_none(), "message {number} was put for now");
+            ensure!(received.fired_at.is_none(), "message {number} was ready at once");
             return Ok(number);
         }
         let deadline = received.deliver_at.as_millis();

@@ -52,7 +52,7 @@ pub enum ItemOutcome {
         /// Bytes from the message's begin to this record's.
         distance: u32,
         nonce: u64,
-        /// It has a moment; otherwise it was put for now.
+        /// It has a moment; otherwise it was ready at once.
         timed: bool,
         deliver_at: Timestamp,
     },

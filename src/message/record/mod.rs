@@ -66,7 +66,7 @@ use super::offset::{Offset, round_up};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// A message, put for now or for a moment.
+    /// A message, ready at once or at a moment.
     Message = 1,
     /// A message that waits for its transaction to be decided.
     HalfMessage = 2,

@@ -1,47 +1,12 @@
-//! What can be said to the commands.
+//! What can be said to `put`, `get`, `cancel`, `receive` and `pending`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::Args;
 
-use super::Url;
+use super::{Common, Paging, property};
 
-/// The commands that speak to a running server.
-#[derive(Clone, Debug, Subcommand)]
-pub enum Command {
-    Put(PutArgs),
-    Get(GetArgs),
-    Cancel(CancelArgs),
-    Receive(ReceiveArgs),
-    Pending(PendingArgs),
-}
-
-/// How a command shows what it got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    Table,
-    Json,
-}
-
-/// Where the server is, and how to show what it says.
-#[derive(Args, Clone, Debug)]
-pub struct Common {
-    /// The server
-    #[arg(
-        long,
-        env = "HOROLOG_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:7400",
-        hide_env_values = true
-    )]
-    pub url: Url,
-
-    /// table, to be read, or json, for programs
-    #[arg(long, value_name = "FORMAT", default_value = "table", hide_possible_values = true)]
-    pub output: Output,
-}
-
-/// Put a message on a topic, for now or for a moment
+/// Put a message on a topic, ready at once or at a moment
 ///
 /// The body is text, unless it is a JSON object or array, which is kept as JSON; what is not UTF-8 is
 /// kept as bytes. A body that begins with a hyphen goes after all options and --.
@@ -57,6 +22,28 @@ pub struct PutArgs {
     /// The topic; a server that makes topics by itself makes it
     pub topic: String,
 
+    #[command(flatten)]
+    pub message: MessageArgs,
+
+    /// A repetition within 24 hours stores nothing and answers the same
+    #[arg(long, value_name = "KEY", conflicts_with = "timer")]
+    pub idempotency_key: Option<String>,
+
+    /// Put it as this key's timer, in place of the one that is pending
+    #[arg(long, value_name = "KEY")]
+    pub timer: Option<String>,
+
+    /// Fail when a timer is pending under the key, instead of replacing it
+    #[arg(long, requires = "timer")]
+    pub create_only: bool,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// A message: its body, its moment, and what it is found by
+#[derive(Args, Clone, Debug)]
+pub struct MessageArgs {
     /// The body, or - to read it from standard input
     #[arg(conflicts_with = "file", required_unless_present = "file")]
     pub body: Option<String>,
@@ -69,7 +56,7 @@ pub struct PutArgs {
     #[arg(long, value_name = "DURATION", conflicts_with = "at")]
     pub delay: Option<String>,
 
-    /// Deliver at this time: RFC 3339 with an offset, or epoch milliseconds
+    /// Deliver at this time: RFC 3339 with offset, or epoch milliseconds
     #[arg(long, value_name = "TIME")]
     pub at: Option<String>,
 
@@ -88,21 +75,6 @@ pub struct PutArgs {
     /// Keep this message in order with the others of its group
     #[arg(long, value_name = "GROUP")]
     pub message_group: Option<String>,
-
-    /// Let a repetition within 24 hours store nothing and answer the same
-    #[arg(long, value_name = "KEY", conflicts_with = "timer")]
-    pub idempotency_key: Option<String>,
-
-    /// Put it as this key's timer, in place of the one that is pending
-    #[arg(long, value_name = "KEY")]
-    pub timer: Option<String>,
-
-    /// Fail when a timer is pending under the key, instead of replacing it
-    #[arg(long, requires = "timer")]
-    pub create_only: bool,
-
-    #[command(flatten)]
-    pub common: Common,
 }
 
 /// Show what is known of a message
@@ -231,16 +203,11 @@ pub struct PendingArgs {
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
 
-    /// So many on a page [default: 100; at most 1000]
-    #[arg(long, value_name = "COUNT", conflicts_with = "timeline")]
-    pub limit: Option<u64>,
-
-    /// All pages, not only the first
-    #[arg(long, conflicts_with = "timeline")]
-    pub all: bool,
+    #[command(flatten)]
+    pub paging: Paging,
 
     /// Count what is pending by time instead of listing it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["limit", "all"])]
     pub timeline: bool,
 
     /// How long each bucket of the timeline is [default: 60s]
@@ -249,11 +216,4 @@ pub struct PendingArgs {
 
     #[command(flatten)]
     pub common: Common,
-}
-
-fn property(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err("a property is written NAME=VALUE".to_owned()),
-    }
 }
