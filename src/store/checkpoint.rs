@@ -9,7 +9,8 @@
 //! 4. **the log is flushed to its present tail**, so that no page and no
 //!    run of the index knows of a fact that could be lost;
 //! 5. the pages are written, the queues synced;
-//! 6. the checkpoint is written, over the older of two copies.
+//! 6. the checkpoint is written, over the older of two copies;
+//! 7. the timer gives back the room that neither copy needs any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,14 @@ pub trait Participant: Send + Sync + std::fmt::Debug {
     ///
     /// When the disk fails.
     fn capture(&self) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// A checkpoint with what was last captured is durable. The one written before it is the oldest that a
+    /// start may fall back to: what that one can do without may go.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    fn written(&self) -> Result<(), StoreError>;
 }
 
 /// What the last checkpoint said.
@@ -73,8 +82,8 @@ impl Store {
         now: Now,
     ) -> Result<Checkpointed, StoreError> {
         let mut written = self.checkpoint.lock();
-        let Some(timer) = timer.capture()? else { return Ok(Checkpointed::NotNow) };
-        let mut state = self.capture(timer);
+        let Some(of_timer) = timer.capture()? else { return Ok(Checkpointed::NotNow) };
+        let mut state = self.capture(of_timer);
         state.index = match self.index.capture() {
             Ok(manifest) => manifest,
             // The checkpoint before still stands, and the next one is tried when there may be room.
@@ -98,6 +107,7 @@ impl Store {
         *written = Written { generation: written.generation + 1, payload };
         self.index.checkpointed();
         self.fold.topics.remove_left_files()?;
+        timer.written()?;
         Ok(Checkpointed::Written)
     }
 

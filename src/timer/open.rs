@@ -102,7 +102,7 @@ pub fn open(
         Box::new(DequeueCheck::new(shared_with(), due_checks, checks)),
     ];
     let participant =
-        Arc::new(TimerParticipant::new(Arc::clone(&shared), settings.snapshot_after_bytes));
+        Arc::new(TimerParticipant::new(store(), shared_with(), settings.snapshot_after_bytes));
     Ok(Opened { shared, participant, stages: Stages(stages), rebuilt })
 }
 

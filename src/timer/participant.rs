@@ -15,24 +15,57 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
-use timerlog::{TimerCheckpoint, TimerError};
+use timerlog::{Compaction, Entry, TimerCheckpoint, TimerError, TimerWheel};
 
 use super::Shared;
-use crate::store::StoreError;
+use crate::commitlog::Outcome;
+use crate::message::offset::Offset;
 use crate::store::checkpoint::Participant;
+use crate::store::{Store, StoreError};
 
-/// Syncs the TimerLogs, takes a snapshot of the wheel now and then, and says how far both are.
+/// Records of a far slot that are written again in one go, to free those before them: some milliseconds under
+/// the wheel's lock, and 3 MiB. A far slot with more keeps its place until its time comes.
+const COMPACT_RECORDS_MAX: usize = 65_536;
+
+/// Syncs the TimerLogs, takes a snapshot of the wheel now and then, says how far both are, and gives back the
+/// files that no checkpoint needs.
 #[derive(Debug)]
 pub struct TimerParticipant {
+    store: Arc<Store>,
     shared: Arc<Shared>,
     snapshot_after_bytes: u64,
     snapshot_at_bytes: Mutex<u64>,
+    checkpoints: Mutex<Checkpoints>,
+}
+
+/// The last that was captured, and the last that is on the disk.
+#[derive(Debug)]
+struct Checkpoints {
+    captured: TimerCheckpoint,
+    written: TimerCheckpoint,
 }
 
 impl TimerParticipant {
-    pub(super) fn new(shared: Arc<Shared>, snapshot_after_bytes: u64) -> Self {
-        let snapshot_at_bytes = Mutex::new(shared.wheel.lock().log_bytes());
-        Self { shared, snapshot_after_bytes, snapshot_at_bytes }
+    pub(super) fn new(store: Arc<Store>, shared: Arc<Shared>, snapshot_after_bytes: u64) -> Self {
+        let (bytes, found) = {
+            let wheel = shared.wheel.lock();
+            (wheel.log_bytes(), wheel.checkpoint())
+        };
+        let snapshot_at_bytes = Mutex::new(bytes);
+        // As the wheel was found is as the checkpoint on the disk has it, or it is new and has nothing to free.
+        let checkpoints = Mutex::new(Checkpoints { captured: found, written: found });
+        Self { store, shared, snapshot_after_bytes, snapshot_at_bytes, checkpoints }
+    }
+
+    /// Makes the far log shorter where few old records hold much of it.
+    fn compact(&self, wheel: &mut TimerWheel) -> Result<(), TimerError> {
+        let settled = self.store.log().settled();
+        // What was cancelled is told by its cancel, which also corrects the counts.
+        let mut fired = |entry: &Entry| {
+            matches!(settled.get(Offset::new(entry.offset)), Ok(Some(Outcome::Delivered)))
+        };
+        while let Compaction::Done { .. } = wheel.compact(COMPACT_RECORDS_MAX, &mut fired)? {}
+        Ok(())
     }
 
     /// Takes a snapshot at the next checkpoint, so that the next start replays nothing.
@@ -49,6 +82,9 @@ impl Participant for TimerParticipant {
             let bytes = wheel.log_bytes();
             let grown = bytes.saturating_sub(*snapshot_at) >= self.snapshot_after_bytes;
             let wanted = grown || *snapshot_at == 0 || wheel.snapshot_is_due();
+            if wanted {
+                self.compact(&mut wheel).map_err(store_error)?;
+            }
             let snapshot = wanted.then(|| {
                 *snapshot_at = bytes.max(1);
                 wheel.capture()
@@ -61,7 +97,15 @@ impl Participant for TimerParticipant {
         if let Some(snapshot) = snapshot {
             snapshot.write(&*self.shared.directory)?;
         }
+        self.checkpoints.lock().captured = checkpoint;
         Ok(Some([&checkpoint.encode()[..], &opened.to_le_bytes()].concat()))
+    }
+
+    fn written(&self) -> Result<(), StoreError> {
+        let mut checkpoints = self.checkpoints.lock();
+        let captured = checkpoints.captured;
+        let before = std::mem::replace(&mut checkpoints.written, captured);
+        self.shared.wheel.lock().release(&before).map_err(store_error)
     }
 }
 

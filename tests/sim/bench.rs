@@ -51,8 +51,16 @@ impl Bench {
     /// As [`Bench::new`], with a wheel of other measures.
     pub(crate) fn with_wheel(wheel: timerlog::Config) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
+        Self::open_with_wheel(&SimDisk::new(1), clock, wheel)
+    }
+
+    pub(crate) fn open_with_wheel(
+        disk: &SimDisk,
+        clock: Arc<ManualClock>,
+        wheel: timerlog::Config,
+    ) -> Self {
         let timer = timer::Settings { wheel, ..timer::Settings::default() };
-        Self::open_with(&SimDisk::new(1), clock, FlushMode::Sync, timer, LevelTable::default())
+        Self::open_with(disk, clock, FlushMode::Sync, timer, LevelTable::default())
     }
 
     /// As [`Bench::open`], with delay levels of these delays.

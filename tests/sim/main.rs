@@ -34,6 +34,7 @@ mod reads;
 mod refiling;
 mod regressions;
 mod returned;
+mod room;
 mod transactions;
 mod world;
 
