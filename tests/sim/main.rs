@@ -26,6 +26,7 @@ mod operations;
 mod ops_groups;
 mod ops_resets;
 mod ops_returned;
+mod ordered;
 mod pending;
 mod planted;
 mod races;

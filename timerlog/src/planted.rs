@@ -55,6 +55,8 @@ pub enum Fault {
     NoMessageGroups,
     /// A place whose message went on counts as acknowledged for handles of before.
     ReturnedIsAcked,
+    /// The next one of a message group is released when the ack of the one before it is appended.
+    ReleasedBeforeFold,
 }
 
 #[cfg(debug_assertions)]
