@@ -82,7 +82,7 @@ impl Bench {
     }
 }
 
-fn bodies(received: &[Received]) -> Vec<&str> {
+pub(crate) fn bodies(received: &[Received]) -> Vec<&str> {
     received.iter().map(|r| std::str::from_utf8(&r.body).expect("text")).collect()
 }
 

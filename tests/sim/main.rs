@@ -33,6 +33,8 @@ mod races;
 mod reads;
 mod refiling;
 mod regressions;
+mod retries;
+
 mod returned;
 mod world;
 
