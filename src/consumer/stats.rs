@@ -17,8 +17,8 @@ const LOOKED_AT: u64 = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicStats {
     pub topic: String,
-    /// Messages that are not acknowledged, in flight, waiting for their retry, or neither. What the filter leaves out counts until a
-    /// receive has looked at it.
+    /// Messages that are not acknowledged, in flight, waiting for their retry, or neither. What the filter
+    /// leaves out, and a retry that a reset has made void, count until a receive has looked at them.
     pub lag: u64,
     pub in_flight: u64,
     /// When the oldest of them became readable.

@@ -34,6 +34,7 @@ mod reads;
 mod refiling;
 mod regressions;
 mod retries;
+mod retries_reset;
 
 mod returned;
 mod world;

@@ -58,4 +58,5 @@ planted! {
     a_retry_that_counts_from_one_is_noticed: Fault::RetryForgetsAttempts;
     an_ack_of_what_went_on_is_noticed: Fault::ReturnedIsAcked;
     message_groups_that_nobody_looks_at_are_noticed: Fault::NoMessageGroups;
+    a_reset_that_leaves_the_retries_of_what_it_brings_back_is_noticed: Fault::ResetLeavesRetries;
 }

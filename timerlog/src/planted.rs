@@ -57,6 +57,8 @@ pub enum Fault {
     ReturnedIsAcked,
     /// The next one of a message group is released when the ack of the one before it is appended.
     ReleasedBeforeFold,
+    /// What waits to come again comes also after a reset that brings it in its queue.
+    ResetLeavesRetries,
 }
 
 #[cfg(debug_assertions)]
