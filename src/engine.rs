@@ -11,6 +11,7 @@ use timerlog::disk::Directory;
 
 use crate::clock::{Clock, Now};
 use crate::commitlog::Damage;
+use crate::consumer::long_poll::LongPolls;
 use crate::consumer::{Consumers, ExpiryStage};
 use crate::delay;
 use crate::index::IndexStage;
@@ -21,6 +22,7 @@ use crate::store::dispatch::DispatchStage;
 use crate::store::flush::{FlushObserver, FlushStage};
 use crate::store::{self, MakeError, Store, StoreError};
 use crate::timer;
+use crate::transaction::Checks;
 
 /// How the engine works.
 #[derive(Clone, Debug)]
@@ -72,6 +74,9 @@ impl delay::Observer for Releases {
 pub struct Engine {
     pub store: Arc<Store>,
     pub consumers: Arc<Consumers>,
+    /// Checks of open transactions, and those who wait for some.
+    pub checks: Arc<Checks>,
+    pub check_polls: Arc<LongPolls>,
     pub timer: Arc<timer::Shared>,
     /// Reads what is pending.
     pub pending: timer::Pending,
@@ -100,7 +105,15 @@ impl Engine {
         root.sync()?;
         let checkpoint = opened.timer.as_deref();
         let releases = Box::new(Releases(Arc::clone(&timers)));
-        let timer = timer::open(&store, &directory, settings.timer, checkpoint, timers, now)?;
+        let check_polls = Arc::new(LongPolls::default());
+        let woken = Arc::clone(&check_polls);
+        let wake = move |group: &str| {
+            let (high, low) = row_of(group);
+            woken.wake(high, low, 1);
+        };
+        let checks = Arc::new(Checks::new(Arc::clone(&store), Box::new(wake)));
+        let due = Arc::clone(&checks) as Arc<dyn timer::DueChecks>;
+        let timer = timer::open(&store, &directory, settings.timer, checkpoint, timers, due, now)?;
         let timer::Settings { clock_jump_ms, clock_hold_ms, .. } = settings.timer;
         let delay = delay::Settings { clock_jump_ms, clock_hold_ms };
         let levels = delay::open(&store, &settings.levels, delay, releases, now.wall)?;
@@ -123,6 +136,8 @@ impl Engine {
         let engine = Self {
             store,
             consumers,
+            checks,
+            check_polls,
             timer: timer.shared,
             pending,
             participant: timer.participant,
@@ -132,6 +147,11 @@ impl Engine {
         let rebuilt = opened.rebuilt.or(timer.rebuilt);
         let stages = Stages(stages);
         Ok(Opened { engine, stages, damage: opened.damage, rebuilt })
+    }
+
+    /// The row in which those wait who ask for the checks of this producer group.
+    pub fn check_row(group: &str) -> (u32, u32) {
+        row_of(group)
     }
 
     /// The next number for a message's id.
@@ -151,4 +171,12 @@ impl Engine {
         self.participant.want_snapshot();
         self.store.checkpoint(&*self.participant, now)
     }
+}
+
+/// Rows go by two numbers, and producer groups have none: 64 bits of a hash. Two groups of one hash would wake
+/// each other for nothing.
+fn row_of(group: &str) -> (u32, u32) {
+    let hash = xxhash_rust::xxh3::xxh3_64(group.as_bytes()).to_le_bytes();
+    let half = |at| crate::message::record::read_u32(&hash, at);
+    (half(0), half(4))
 }

@@ -7,8 +7,8 @@
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`delay`], [`consumer`] ·
-//! [`producer`] · [`engine`] · [`service`] · [`api`] · [`app`]. Beside them, speaking HTTP only: [`client`] ·
-//! [`cli`].
+//! [`producer`] · [`transaction`] · [`engine`] · [`service`] · [`api`] · [`app`]. Beside them, speaking HTTP
+//! only: [`client`] · [`cli`].
 //!
 //! Decisions that are easy to miss, each argued in its room:
 //!
@@ -32,6 +32,10 @@
 //!   does anything for it any more; with dispatch it goes altogether, and what waited counts as dropped.
 //! - **A delay level is a queue, not a slot** ([`delay`]): its head decides. Levels and their queues are told
 //!   apart, so the table of levels can be changed while messages wait ([`store::Levels`]).
+//! - **All that happens to an open transaction races for one settled bit** ([`producer`]): each record of its
+//!   life settles the one before it, and a check counts when its record is durable.
+//! - **Open transactions wait in the wheel, and nowhere else** ([`transaction`]): a check that nobody asks for
+//!   is filed again and again, as a note that counts for nothing.
 //! - **A lease that ran out is handed out again only when its record is durable**, so that attempts never go
 //!   back over a restart ([`consumer`]).
 //! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start
@@ -60,4 +64,5 @@ pub mod shutdown;
 pub mod stage;
 pub mod store;
 pub mod timer;
+pub mod transaction;
 pub mod units;

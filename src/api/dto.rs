@@ -236,6 +236,9 @@ pub(super) const fn state(state: State) -> &'static str {
         State::Scheduled => "SCHEDULED",
         State::Ready => "READY",
         State::Cancelled => "CANCELLED",
+        State::Prepared => "PREPARED",
+        State::RolledBack => "ROLLED_BACK",
+        State::Abandoned => "ABANDONED",
     }
 }
 
@@ -251,7 +254,7 @@ impl Serialize for Time {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AttributesOut<'a> {
+pub(super) struct AttributesOut<'a> {
     keys: &'a [String],
     tag: Option<&'a str>,
     #[serde(serialize_with = "as_object")]
@@ -291,14 +294,14 @@ fn as_object<S: Serializer>(
 
 /// A body the way it went in: JSON as a value, text as text, all else as base64.
 #[derive(Debug)]
-enum BodyOut<'a> {
+pub(super) enum BodyOut<'a> {
     Json(&'a RawValue),
     Text(&'a str),
     Binary(&'a [u8]),
 }
 
 impl<'a> BodyOut<'a> {
-    fn new(content_type: &str, bytes: &'a [u8]) -> Self {
+    pub(super) fn new(content_type: &str, bytes: &'a [u8]) -> Self {
         let media_type = content_type.split(';').next().unwrap_or("").trim_ascii();
         if media_type.eq_ignore_ascii_case(JSON)
             && let Ok(value) = serde_json::from_slice(bytes)

@@ -6,7 +6,8 @@ use crate::message::NameError;
 use crate::producer::Refusal;
 use crate::service::{
     ChangeError, DeadLettersError, ExtendError, GroupError, LookupError, PutError, ReceiveError,
-    ResetOffsetsError, ScheduledError, SearchError, TimerError, TopicError, Unavailable,
+    ResetOffsetsError, ScheduledError, SearchError, TimerError, TopicError, TransactionError,
+    Unavailable,
 };
 
 impl From<Unavailable> for Problem {
@@ -64,6 +65,7 @@ impl From<ChangeError> for Problem {
             ChangeError::AlreadyDelivered => Code::AlreadyDelivered,
             ChangeError::AlreadyCancelled => Code::AlreadyCancelled,
             ChangeError::TooFarAhead => Code::InvalidDeliveryTime,
+            ChangeError::TransactionOpen => Code::TransactionOpen,
         };
         Self::new(code, error.to_string())
     }
@@ -125,6 +127,21 @@ impl From<ScheduledError> for Problem {
             ScheduledError::InvalidCursor
             | ScheduledError::EmptyRange
             | ScheduledError::Timeline(_) => Code::InvalidRequest,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<TransactionError> for Problem {
+    fn from(error: TransactionError) -> Self {
+        let code = match error {
+            TransactionError::Unavailable(error) => return error.into(),
+            TransactionError::NotFound => Code::TransactionNotFound,
+            TransactionError::TopicNotFound { .. } => Code::TopicNotFound,
+            TransactionError::InvalidCursor => Code::InvalidRequest,
+            TransactionError::DecidedOtherwise => Code::DecidedOtherwise,
+            TransactionError::Abandoned => Code::TransactionAbandoned,
+            TransactionError::NotAbandoned => Code::TransactionNotAbandoned,
         };
         Self::new(code, error.to_string())
     }

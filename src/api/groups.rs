@@ -36,13 +36,13 @@ async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Respons
 }
 
 /// A receive that may wait, counted for as long as it does.
-struct Waiting<'a> {
+pub(super) struct Waiting<'a> {
     api: &'a Api,
     _permit: SemaphorePermit<'a>,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(api: &'a Api) -> Result<Self, Problem> {
+    pub(super) fn new(api: &'a Api) -> Result<Self, Problem> {
         let permit = api.shared.waiting.try_acquire().map_err(|_| {
             Problem::new(Code::TooManyWaiting, "as many receives are waiting as may; try again")
         })?;

@@ -10,10 +10,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::fields::{Label, Properties, check_keys, check_label};
-use super::moment::{Asked, moment};
+use super::moment::{Asked, duration, moment};
 use super::problem::Problem;
 use super::trace::Trace;
-use crate::message::{Attributes, NewMessage};
+use crate::message::record::Terms;
+use crate::message::{Attributes, GroupName, MAX_DELAY_MS, NewMessage};
 
 /// How deep a JSON body may nest.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -21,6 +22,18 @@ pub(super) const MAX_DEPTH: usize = 32;
 pub(super) const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const BINARY: &str = "application/octet-stream";
+
+/// The terms of a transaction that says nothing else.
+const CHECK_AFTER_MS: u64 = 6000;
+const CHECK_INTERVAL_MS: u64 = 30_000;
+const MAX_CHECKS: u32 = 15;
+const ABANDON_AFTER_MS: u64 = 72 * 60 * 60 * 1000;
+/// The shortest of these times, and the most checks.
+const SHORTEST_MS: u64 = 100;
+const MOST_CHECKS: u32 = 1000;
+
+const NO_CHECK_URL: &str = "this version asks by POST /v1/producer-groups/{group}/checks; checkUrl and \
+                            checkSecret come with push";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -43,6 +56,21 @@ struct Written<'a> {
     delay: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "given")]
     delay_level: Option<&'a RawValue>,
+    /// From here on what a transaction has, and nothing else.
+    #[serde(borrow)]
+    producer_group: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    check_after: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    check_interval: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    max_checks: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    abandon_after: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    check_url: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    check_secret: Option<&'a RawValue>,
 }
 
 /// Keeps null apart from nothing: `"body": null` is a body, and `"deliverAt": null` is a mistake
@@ -55,11 +83,85 @@ pub(super) fn given<'de: 'a, 'a, D: Deserializer<'de>>(
 
 /// Reads a message from `json`. Its body is a piece of `json` where that is possible.
 pub(super) fn read(json: &Bytes, headers: &HeaderMap) -> Result<NewMessage, Problem> {
+    let written = parse(json)?;
+    if let Some(field) = written.field_of_a_transaction() {
+        return Err(Problem::invalid(format!("unknown field `{field}`: this is no transaction")));
+    }
+    message(json, written, headers)
+}
+
+/// Reads a half message, and the terms of its transaction.
+pub(super) fn read_half(json: &Bytes, headers: &HeaderMap) -> Result<(NewMessage, Terms), Problem> {
+    let written = parse(json)?;
+    let terms = written.terms()?;
+    Ok((message(json, written, headers)?, terms))
+}
+
+fn parse(json: &[u8]) -> Result<Written<'_>, Problem> {
     if json.is_empty() {
         return Err(Problem::invalid("the request has no body"));
     }
-    let written: Written<'_> =
-        serde_json::from_slice(json).map_err(|error| Problem::invalid(error.to_string()))?;
+    serde_json::from_slice(json).map_err(|error| Problem::invalid(error.to_string()))
+}
+
+impl Written<'_> {
+    fn field_of_a_transaction(&self) -> Option<&'static str> {
+        let given = [
+            (self.producer_group.is_some(), "producerGroup"),
+            (self.check_after.is_some(), "checkAfter"),
+            (self.check_interval.is_some(), "checkInterval"),
+            (self.max_checks.is_some(), "maxChecks"),
+            (self.abandon_after.is_some(), "abandonAfter"),
+            (self.check_url.is_some(), "checkUrl"),
+            (self.check_secret.is_some(), "checkSecret"),
+        ];
+        given.into_iter().find(|(given, _)| *given).map(|(_, field)| field)
+    }
+
+    fn terms(&self) -> Result<Terms, Problem> {
+        for (given, pointer) in [(self.check_url, "/checkUrl"), (self.check_secret, "/checkSecret")]
+        {
+            if given.is_some() {
+                return Err(Problem::invalid(NO_CHECK_URL).at(pointer));
+            }
+        }
+        let group = self.producer_group.as_deref();
+        let group = group.ok_or_else(|| {
+            Problem::invalid("a transaction needs a producerGroup").at("/producerGroup")
+        })?;
+        let group = GroupName::writable(group)
+            .map_err(|error| Problem::from(error).at("/producerGroup"))?;
+        Ok(Terms {
+            producer_group: group.as_str().to_owned(),
+            check_after_ms: time(self.check_after, CHECK_AFTER_MS, "/checkAfter")?,
+            check_interval_ms: time(self.check_interval, CHECK_INTERVAL_MS, "/checkInterval")?,
+            max_checks: max_checks(self.max_checks)?,
+            abandon_after_ms: time(self.abandon_after, ABANDON_AFTER_MS, "/abandonAfter")?,
+        })
+    }
+}
+
+fn time(given: Option<&RawValue>, default_ms: u64, pointer: &str) -> Result<u64, Problem> {
+    let Some(raw) = given else { return Ok(default_ms) };
+    match duration(&raw.into()) {
+        Ok(ms) if (SHORTEST_MS..=MAX_DELAY_MS).contains(&ms) => Ok(ms),
+        Ok(ms) => {
+            let detail = format!("{SHORTEST_MS} to {MAX_DELAY_MS} ms are allowed, not {ms}");
+            Err(Problem::invalid(detail).at(pointer))
+        }
+        Err(error) => Err(Problem::invalid(error.to_string()).at(pointer)),
+    }
+}
+
+fn max_checks(given: Option<&RawValue>) -> Result<u32, Problem> {
+    let Some(raw) = given else { return Ok(MAX_CHECKS) };
+    match raw.get().parse() {
+        Ok(checks) if (1..=MOST_CHECKS).contains(&checks) => Ok(checks),
+        _ => Err(Problem::invalid(format!("maxChecks is 1 to {MOST_CHECKS}")).at("/maxChecks")),
+    }
+}
+
+fn message(json: &Bytes, written: Written<'_>, headers: &HeaderMap) -> Result<NewMessage, Problem> {
     let moment = moment(&Asked {
         deliver_at: written.deliver_at.map(Into::into),
         delay: written.delay.map(Into::into),

@@ -46,6 +46,7 @@ mod server;
 mod timers;
 mod topics;
 mod trace;
+mod transactions;
 
 use std::sync::{Arc, OnceLock};
 
@@ -151,6 +152,13 @@ impl Api {
             .route("/v1/scheduled", get(scheduled::list))
             .route("/v1/scheduled/timeline", get(scheduled::timeline))
             .route("/v1/scheduled/cancel", post(scheduled::cancel))
+            .route("/v1/topics/{topic}/transactions", post(transactions::prepare))
+            .route("/v1/transactions", get(transactions::list))
+            .route("/v1/transactions/{id}", get(transactions::show))
+            .route("/v1/transactions/{id}/commit", post(transactions::commit))
+            .route("/v1/transactions/{id}/rollback", post(transactions::roll_back))
+            .route("/v1/transactions/{id}/resume", post(transactions::resume))
+            .route("/v1/producer-groups/{group}/checks", post(transactions::checks))
             .route("/v1/limits", get(operating::limits))
             .route("/livez", get(operating::live))
             .route("/readyz", get(operating::ready))

@@ -40,6 +40,11 @@ pub(super) enum Code {
     StorageFull,
     StoreFailed,
     MessageDamaged,
+    TransactionOpen,
+    TransactionNotFound,
+    DecidedOtherwise,
+    TransactionAbandoned,
+    TransactionNotAbandoned,
 }
 
 struct Facts {
@@ -78,6 +83,29 @@ impl Code {
             Self::TimerNotFound => {
                 (StatusCode::NOT_FOUND, "TIMER_NOT_FOUND", "No timer was put under this key")
             }
+            Self::TransactionOpen => (
+                StatusCode::CONFLICT,
+                "TRANSACTION_OPEN",
+                "The message's transaction is not decided",
+            ),
+            Self::TransactionNotFound => {
+                (StatusCode::NOT_FOUND, "TRANSACTION_NOT_FOUND", "There is no such transaction")
+            }
+            Self::DecidedOtherwise => (
+                StatusCode::CONFLICT,
+                "DECIDED_OTHERWISE",
+                "The transaction was decided the other way",
+            ),
+            Self::TransactionAbandoned => (
+                StatusCode::GONE,
+                "TRANSACTION_ABANDONED",
+                "Nobody answered for the transaction in time",
+            ),
+            Self::TransactionNotAbandoned => (
+                StatusCode::CONFLICT,
+                "TRANSACTION_NOT_ABANDONED",
+                "Only an abandoned transaction can be resumed",
+            ),
             Self::AlreadyCancelled => {
                 (StatusCode::CONFLICT, "ALREADY_CANCELLED", "The message was already cancelled")
             }

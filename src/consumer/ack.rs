@@ -179,8 +179,9 @@ impl Consumers {
         if leases.is_fenced(group, self.topic_of(seat), number) {
             return Standing::Void;
         }
+        let (queue_offset, attempt) = (handle.queue_offset, handle.attempt);
         let standing = leases.look(group, seat, |queue, progress| {
-            queue.standing(handle.queue_offset, number, earlier_life, progress, now.monotonic)
+            queue.standing(queue_offset, number, attempt, earlier_life, progress, now.monotonic)
         });
         let nacked = leases.nacked.get(&(seat, handle.queue_offset)) == Some(&number);
         if standing == Standing::Acked && nacked { Standing::Nacked } else { standing }

@@ -295,11 +295,12 @@ impl QueueLeases {
     }
 
     /// What the handle with this number is worth. `earlier_life` says that it was given before the last
-    /// start: it is good until its message is handed out again.
+    /// start: it is good until its message is handed out again, unless its `attempt` is recorded as ended.
     pub(super) fn standing(
         &mut self,
         queue_offset: u64,
         number: LeaseNumber,
+        attempt: u32,
         earlier_life: bool,
         progress: &QueueProgress,
         now: Duration,
@@ -322,7 +323,8 @@ impl QueueLeases {
         }
         // A lease of an earlier life that was extended in this one, and ran out, is readable again.
         let came_back = self.ready.contains_key(&queue_offset);
-        if earlier_life && queue_offset >= self.cursor && !came_back {
+        let ended = attempt <= progress.attempts(queue_offset);
+        if earlier_life && queue_offset >= self.cursor && !came_back && !ended {
             return Standing::Held;
         }
         Standing::Void

@@ -139,7 +139,7 @@ impl LongPolls {
     }
 
     /// Wakes up to `count` waiters of one group.
-    pub(super) fn wake(&self, group_id: u32, topic_id: u32, count: u64) {
+    pub fn wake(&self, group_id: u32, topic_id: u32, count: u64) {
         if let Some(row) = row(&mut self.rows.lock(), group_id, topic_id) {
             wake_first(row, count);
         }

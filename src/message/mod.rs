@@ -66,4 +66,9 @@ pub enum State {
     /// On its topic: put for now, or fired.
     Ready,
     Cancelled,
+    /// A half message whose transaction is open.
+    Prepared,
+    RolledBack,
+    /// Nobody answered for its transaction in time; that can be resumed.
+    Abandoned,
 }

@@ -15,6 +15,8 @@ pub enum TimedKind {
     Message = 1,
     /// A message that comes again: in its retry queue, where the tag hash is the attempts made.
     Retry = 2,
+    /// A producer that is to be asked what became of its transaction.
+    Check = 3,
     /// A message that waits in the queue of a delay level. It has no entry in the wheel: the tag stands in
     /// the records that settle it, and says that there is nothing to take out of a slot.
     Level = 4,
@@ -27,6 +29,11 @@ pub const MAX_TOPIC_ID: u32 = (1 << 28) - 1;
 pub struct TimerTag(pub u64);
 
 impl TimerTag {
+    /// Of the checks of a transaction of the topic.
+    pub fn check(topic_id: u32) -> Self {
+        Self::new(TimedKind::Check, topic_id, 0, 0)
+    }
+
     pub fn message(topic_id: u32, queue: u16, tag_hash: u16) -> Self {
         Self::new(TimedKind::Message, topic_id, queue, tag_hash)
     }
@@ -57,7 +64,7 @@ impl TimerTag {
     pub fn in_the_wheel(self) -> Self {
         match self.kind() {
             Some(TimedKind::Level) => Self::message(self.topic_id(), self.queue(), self.tag_hash()),
-            Some(TimedKind::Message | TimedKind::Retry) | None => self,
+            Some(TimedKind::Message | TimedKind::Retry | TimedKind::Check) | None => self,
         }
     }
 
@@ -66,6 +73,7 @@ impl TimerTag {
         match self.0 >> 60 {
             1 => Some(TimedKind::Message),
             2 => Some(TimedKind::Retry),
+            3 => Some(TimedKind::Check),
             4 => Some(TimedKind::Level),
             _ => None,
         }
@@ -104,6 +112,8 @@ mod tests {
         let tag = TimerTag::retry(3, 5);
         assert_eq!(tag.0, 0x2000_0003_0000_0005);
         assert_eq!(tag.kind(), Some(TimedKind::Retry));
+        let check = TimerTag::check(7);
+        assert_eq!((check.0, check.kind()), (0x3000_0007_0000_0000, Some(TimedKind::Check)));
         assert_eq!(TimerTag(0xf000_0000_0000_0000).kind(), None);
     }
 }

@@ -19,6 +19,11 @@ impl TopicType {
     pub const ALL: [Self; 5] =
         [Self::Mixed, Self::Normal, Self::Delay, Self::Fifo, Self::Transaction];
 
+    /// Whether a message that comes by way of a transaction belongs here.
+    pub const fn takes_transactions(self) -> bool {
+        matches!(self, Self::Mixed | Self::Transaction)
+    }
+
     /// Whether a message that is put directly belongs here.
     pub fn takes(self, has_moment: bool, has_message_group: bool) -> bool {
         match self {
@@ -64,6 +69,8 @@ mod tests {
             assert_eq!(of.takes(true, false), timed, "{of:?}");
             assert_eq!(of.takes(false, true), grouped, "{of:?}");
             assert_eq!(of.takes(true, true), both, "{of:?}");
+            let transactions = matches!(of, TopicType::Mixed | TopicType::Transaction);
+            assert_eq!(of.takes_transactions(), transactions, "{of:?}");
         }
     }
 }

@@ -40,12 +40,19 @@ pub enum Route {
     ListScheduled,
     Timeline,
     CancelScheduled,
+    PrepareTransaction,
+    CommitTransaction,
+    RollbackTransaction,
+    GetTransaction,
+    ListTransactions,
+    ResumeTransaction,
+    TakeChecks,
     /// No route of ours, or not with this method.
     None,
 }
 
 impl Route {
-    const ALL: [Self; 33] = [
+    const ALL: [Self; 40] = [
         Self::PutMessage,
         Self::GetMessage,
         Self::CancelMessage,
@@ -78,6 +85,13 @@ impl Route {
         Self::ListScheduled,
         Self::Timeline,
         Self::CancelScheduled,
+        Self::PrepareTransaction,
+        Self::CommitTransaction,
+        Self::RollbackTransaction,
+        Self::GetTransaction,
+        Self::ListTransactions,
+        Self::ResumeTransaction,
+        Self::TakeChecks,
         Self::None,
     ];
 
@@ -115,6 +129,13 @@ impl Route {
             Self::ListScheduled => "list_scheduled",
             Self::Timeline => "timeline",
             Self::CancelScheduled => "cancel_scheduled",
+            Self::PrepareTransaction => "prepare_transaction",
+            Self::CommitTransaction => "commit_transaction",
+            Self::RollbackTransaction => "rollback_transaction",
+            Self::GetTransaction => "get_transaction",
+            Self::ListTransactions => "list_transactions",
+            Self::ResumeTransaction => "resume_transaction",
+            Self::TakeChecks => "take_checks",
             Self::None => "none",
         }
     }

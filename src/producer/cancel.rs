@@ -1,7 +1,7 @@
 //! Cancel: a message that waits will never be delivered, or the caller is told why not.
 
 use super::lookup::{Found, Live};
-use super::{ChangeError, Decided, LookError, Settled, settle};
+use super::{ChangeError, Decided, LookError, Settled, foregone, settle};
 use crate::clock::Timestamp;
 use crate::commitlog::{Outcome, Turn};
 use crate::message::offset::Offset;
@@ -47,6 +47,13 @@ pub fn cancel(
             let receipt = store.log().latest_receipt();
             return Ok(Decided { answer: CancelAnswer::AlreadyDelivered, receipt });
         };
+        if let Some(outcome) = foregone(found, &live)? {
+            let answer = match outcome {
+                Outcome::Delivered => CancelAnswer::AlreadyDelivered,
+                _ => CancelAnswer::Cancelled(Cancelled::Before),
+            };
+            return Ok(Decided { answer, receipt: store.log().latest_receipt() });
+        }
         let Live { cause: offset, deadline, .. } = live;
         let cause = Cause { offset, deadline, tag: found.timer_tag(&live) };
         let record = record(&cause, now);

@@ -2,6 +2,7 @@
 
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{ReadError, Receipt};
+use crate::consumequeue::QueueError;
 use crate::index::IndexError;
 use crate::message::offset::Offset;
 use crate::message::record::{Record, RecordError};
@@ -17,6 +18,8 @@ pub enum LookError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Settled(#[from] SettledError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     #[error(transparent)]
     Index(#[from] IndexError),
     /// The settled bits say that a later record speaks for the message, and the index has none.

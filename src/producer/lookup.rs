@@ -12,7 +12,10 @@ use crate::commitlog::{Outcome, ReadError, Receipt};
 use crate::message::State;
 use crate::message::id::ClaimedId;
 use crate::message::offset::Offset;
-use crate::message::record::{Delivery, Kind, Message, Placement, Record, RecordError, Reschedule};
+use crate::message::record::{
+    Clockwork, Commit, Delivery, Kind, Message, Placement, Record, RecordError, Reschedule, Round,
+    RoundKind,
+};
 use crate::message::timer_tag::TimerTag;
 use crate::store::{Read, Store, StoreError, Topic};
 
@@ -54,7 +57,7 @@ pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
         }
         Err(error @ ReadError::Row(_)) => return Err(error.into()),
     };
-    if record.header.kind != Kind::Message {
+    if !matches!(record.header.kind, Kind::Message | Kind::HalfMessage) {
         return Err(NotFound::Unknown);
     }
     let message = Message::decode(&record).map_err(|_| NotFound::Unknown)?;
@@ -128,6 +131,68 @@ pub struct Live {
     pub deadline: Timestamp,
     /// How it was settled, if it was.
     pub outcome: Option<Outcome>,
+    pub speaker: Speaker,
+}
+
+/// What it is that speaks for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// Its own record, or what has moved it since.
+    Moment,
+    /// The commit of its transaction.
+    Commit,
+    /// Its transaction is open, unless that was settled.
+    Open(Clockwork),
+    /// Its transaction was abandoned after so many checks.
+    Abandoned { checks: u32 },
+}
+
+/// What has become of the transaction of a half message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Open(Clockwork),
+    Abandoned { checks: u32 },
+    Committed,
+    RolledBack,
+}
+
+impl Live {
+    /// The fate of the transaction, for what speaks for a half message.
+    pub fn fate(&self) -> Fate {
+        match (self.speaker, self.outcome) {
+            (Speaker::Open(clockwork), None) => Fate::Open(clockwork),
+            (Speaker::Open(_), Some(Outcome::Withdrawn | Outcome::Dropped)) => Fate::RolledBack,
+            (Speaker::Abandoned { checks }, _) => Fate::Abandoned { checks },
+            (Speaker::Open(_) | Speaker::Commit | Speaker::Moment, _) => Fate::Committed,
+        }
+    }
+}
+
+/// A record that was appended for a message later than its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Link {
+    Reschedule(Reschedule),
+    Commit(Commit),
+    Round(Round),
+}
+
+impl Link {
+    fn read(record: &Record<'_>) -> Result<Option<Self>, RecordError> {
+        Ok(match record.header.kind {
+            Kind::Reschedule => Some(Self::Reschedule(Reschedule::decode(record)?)),
+            Kind::Commit => Some(Self::Commit(Commit::decode(record)?)),
+            Kind::Check | Kind::Resume | Kind::Abandon => Some(Self::Round(Round::decode(record)?)),
+            _ => None,
+        })
+    }
+
+    const fn message(&self) -> Offset {
+        match self {
+            Self::Reschedule(moved) => moved.message,
+            Self::Commit(commit) => commit.message,
+            Self::Round(round) => round.message,
+        }
+    }
 }
 
 fn is_kept(store: &Store, message: &Message) -> bool {
@@ -168,29 +233,47 @@ impl Found {
         tag(message.topic_id, message.queue, message.tag_hash)
     }
 
-    /// What gives the message its moment: its own record, or its last reschedule. It may be settled by
-    /// another one before it is used: a turn tells. A message that was put for now has none.
+    /// Whether it came by way of a transaction.
+    pub const fn is_half(&self) -> bool {
+        self.message.terms.is_some()
+    }
+
+    /// What gives the message its moment: its own record, or the last that was appended for it, as a
+    /// reschedule is. It may be settled by another one before it is used: a turn tells. A message that was put
+    /// for now has none.
+    ///
+    /// What speaks for a half message is found in the same way. The outcome of its open transaction tells
+    /// a rollback (*withdrawn*) and a commit for now (*delivered*); everything else supersedes it, and the
+    /// record that does is the last of those that the index has.
     ///
     /// # Errors
     ///
-    /// [`LookError::NotWritten`] when the last reschedule cannot be read yet.
+    /// [`LookError::NotWritten`] when the last such record cannot be read yet.
     pub fn live(&self, store: &Store) -> Result<Option<Live>, LookError> {
-        let Some(deadline) = self.message.placement.deadline() else { return Ok(None) };
+        let (deadline, speaker) = match (self.message.placement.deadline(), &self.message.terms) {
+            (None, None) => return Ok(None),
+            (Some(deadline), None) => (deadline, Speaker::Moment),
+            (_, Some(terms)) => {
+                (self.asked_for(), Speaker::Open(terms.opened(self.message.born_at)))
+            }
+        };
         let settled = store.log().settled();
         let outcome = settled.get(self.offset)?;
         if outcome != Some(Outcome::Superseded) {
             let (cause, length) = (self.offset, self.length);
-            return Ok(Some(Live { cause, length, deadline, outcome }));
+            return Ok(Some(Live { cause, length, deadline, outcome, speaker }));
         }
         let mut missed = Missed::Never;
         loop {
-            let Some((cause, moved)) = self.last_reschedule(store)? else {
+            let Some((cause, link)) = self.last_link(store)? else {
                 return Err(LookError::Lost { message: self.offset.get() });
             };
+            if let Link::Commit(Commit { placement: Placement::Ready { .. }, .. }) = link {
+                return Ok(Some(self.committed_for_now()));
+            }
             let outcome = settled.get(cause)?;
             if outcome != Some(Outcome::Superseded) {
-                let (length, deadline) = (Reschedule::LENGTH, moved.deadline);
-                return Ok(Some(Live { cause, length, deadline, outcome }));
+                return Ok(Some(self.spoken_for(cause, &link, outcome)));
             }
             // A turn settles before it inserts: what it is about to insert is there when it ends.
             if missed == Missed::At(cause) {
@@ -201,21 +284,65 @@ impl Found {
         }
     }
 
-    fn last_reschedule(&self, store: &Store) -> Result<Option<(Offset, Reschedule)>, LookError> {
-        // The first move of all is missed in the same way.
+    /// When it is to be readable, as its producer asked.
+    pub(super) const fn asked_for(&self) -> Timestamp {
+        match self.message.placement.deadline() {
+            Some(deadline) => deadline,
+            None => self.message.born_at,
+        }
+    }
+
+    /// Such a commit is no cause: the unit in the queue is that of the half message.
+    const fn committed_for_now(&self) -> Live {
+        Live {
+            cause: self.offset,
+            length: self.length,
+            deadline: self.asked_for(),
+            outcome: Some(Outcome::Delivered),
+            speaker: Speaker::Commit,
+        }
+    }
+
+    fn spoken_for(&self, cause: Offset, link: &Link, outcome: Option<Outcome>) -> Live {
+        let (length, deadline, speaker) = match link {
+            Link::Reschedule(moved) => (Reschedule::LENGTH, moved.deadline, Speaker::Moment),
+            Link::Commit(_) => (Commit::LENGTH, self.asked_for(), Speaker::Commit),
+            Link::Round(round) => {
+                let speaker = match round.kind {
+                    RoundKind::Abandon => Speaker::Abandoned { checks: round.count },
+                    RoundKind::Check | RoundKind::Resume => Speaker::Open(round.clockwork()),
+                };
+                (Round::LENGTH, self.asked_for(), speaker)
+            }
+        };
+        Live { cause, length, deadline, outcome, speaker }
+    }
+
+    fn last_link(&self, store: &Store) -> Result<Option<(Offset, Link)>, LookError> {
+        // The first of all is missed in the same way.
         for look in 0..2 {
             if look > 0 {
                 store.log().end();
             }
-            for offset in store.index().newest_first(store.keys().moved(self.offset), None) {
-                let offset = offset?;
-                let moved = head(store, offset, |record| match record.header.kind {
-                    Kind::Reschedule => Reschedule::decode(record).map(Some),
-                    _ => Ok(None),
-                })?;
-                if let Some(moved) = moved.filter(|moved| moved.message == self.offset) {
-                    return Ok(Some((offset, moved)));
-                }
+            let found = self.newest_link(store, |_| true)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest of the records appended for it that is `wanted`.
+    pub(super) fn newest_link(
+        &self,
+        store: &Store,
+        wanted: impl Fn(&Link) -> bool,
+    ) -> Result<Option<(Offset, Link)>, LookError> {
+        for offset in store.index().newest_first(store.keys().moved(self.offset), None) {
+            let offset = offset?;
+            let link = head(store, offset, Link::read)?;
+            if let Some(link) = link.filter(|link| link.message() == self.offset && wanted(link)) {
+                return Ok(Some((offset, link)));
             }
         }
         Ok(None)
@@ -231,13 +358,25 @@ impl Found {
             let (deliver_at, cause) = (self.message.born_at, self.offset);
             return Ok(Standing { state: State::Ready, deliver_at, cause, receipt: None });
         };
-        let state = match live.outcome {
-            None => State::Scheduled,
-            Some(Outcome::Delivered) => State::Ready,
-            Some(Outcome::Withdrawn | Outcome::Superseded | Outcome::Dropped) => State::Cancelled,
+        let undecided = self.is_half().then(|| live.fate());
+        let (state, cause) = match (undecided, live.outcome) {
+            (Some(Fate::Open(_)), _) => (State::Prepared, live.cause),
+            (Some(Fate::Abandoned { .. }), _) => (State::Abandoned, live.cause),
+            (Some(Fate::RolledBack), _) => (State::RolledBack, live.cause),
+            // Committed while its transaction was open: its place in the queue is its own.
+            (Some(Fate::Committed), Some(Outcome::Delivered))
+                if matches!(live.speaker, Speaker::Open(_)) =>
+            {
+                (State::Ready, self.offset)
+            }
+            (_, None) => (State::Scheduled, live.cause),
+            (_, Some(Outcome::Delivered)) => (State::Ready, live.cause),
+            (_, Some(Outcome::Withdrawn | Outcome::Superseded | Outcome::Dropped)) => {
+                (State::Cancelled, live.cause)
+            }
         };
         let receipt = Some(store.log().latest_receipt());
-        Ok(Standing { state, deliver_at: live.deadline, cause: live.cause, receipt })
+        Ok(Standing { state, deliver_at: live.deadline, cause, receipt })
     }
 
     /// When the message fired, as it stands: by the index for one that was asked to, else searched in its
@@ -258,6 +397,12 @@ impl Found {
     ) -> Result<Option<Timestamp>, FiredAtError> {
         if self.message.placement.deadline().is_none() {
             return Ok(None);
+        }
+        if standing.cause == self.offset
+            && self.is_half()
+            && let Some((_, Link::Commit(commit))) = self.newest_link(store, |_| true)?
+        {
+            return Ok(Some(commit.at));
         }
         if let Some(at) = asked(store, standing.cause)? {
             return Ok(Some(at));

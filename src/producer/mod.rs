@@ -21,11 +21,12 @@ mod reschedule;
 mod scheduled;
 mod search;
 mod timer;
+mod transaction;
 
 pub use cancel::{CancelAnswer, Cancelled, Cause, cancel, cancel_all};
 pub use idempotency::IDEMPOTENT_FOR_MS;
 pub use look::LookError;
-pub use lookup::{BodyError, Found, Live, NotFound, Standing, body, find, of_cause};
+pub use lookup::{BodyError, Fate, Found, Live, NotFound, Speaker, Standing, body, find, of_cause};
 pub use put::{
     Atomic, Item, PutAnswer, PutError, PutSettings, PutsAnswer, Refusal, Request, put, put_all,
 };
@@ -36,6 +37,11 @@ pub use scheduled::{
 };
 pub use search::{FoundPage, search};
 pub use timer::{IfExists, TimerPut, find_timer, put_timer};
+pub use transaction::{
+    EndAnswer, Ended, HandedOut, Resumed, TransactionPage, TransactionStanding, abandon, end,
+    give_back, hand_out, list_transactions, prepare_transaction, resume, transaction_of,
+    transaction_standing,
+};
 
 use timerlog::planted::{self, Fault};
 
@@ -57,10 +63,25 @@ pub enum ChangeError {
     Unknown,
     #[error("the moment lies more than 100 years ahead")]
     TooFarAhead,
+    #[error("the transaction of the message is not decided")]
+    TransactionOpen,
     #[error(transparent)]
     Look(#[from] LookError),
     #[error(transparent)]
     Append(#[from] AppendError),
+}
+
+/// How a change of mind about a half message must end without being tried, if it must. Nothing for any other
+/// message, and for one that was committed and waits for its moment.
+fn foregone(found: &Found, live: &Live) -> Result<Option<Outcome>, ChangeError> {
+    if !found.is_half() {
+        return Ok(None);
+    }
+    match live.fate() {
+        Fate::Open(_) | Fate::Abandoned { .. } => Err(ChangeError::TransactionOpen),
+        Fate::RolledBack => Ok(Some(Outcome::Withdrawn)),
+        Fate::Committed => Ok(live.outcome.filter(|outcome| *outcome == Outcome::Delivered)),
+    }
 }
 
 /// What a turn says of a cause that somebody wants to settle.

@@ -16,7 +16,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::{AppendError, Turn};
 use crate::message::offset::Offset;
 use crate::message::record::{
-    Bound, Encoded, IdempotencyKey, KeyedTimer, Message, Placement, tag_hash,
+    Bound, Encoded, IdempotencyKey, KeyedTimer, Message, Placement, Terms, tag_hash,
 };
 use crate::message::{Moment, NewMessage, State, TopicName};
 use crate::store::{MakeError, Store, Topic};
@@ -129,6 +129,19 @@ pub fn put_all(
     nonces: &mut dyn FnMut() -> u64,
     now: Timestamp,
 ) -> Result<Decided<PutsAnswer>, PutError> {
+    put_request(store, settings, topic, request, None, nonces, now)
+}
+
+/// As [`put_all`]; with `terms`, all of them as half messages.
+pub(super) fn put_request(
+    store: &Store,
+    settings: PutSettings,
+    topic: &TopicName,
+    request: Request,
+    terms: Option<&Terms>,
+    nonces: &mut dyn FnMut() -> u64,
+    now: Timestamp,
+) -> Result<Decided<PutsAnswer>, PutError> {
     let Request { mut items, atomic, bound } = request;
     let _alone = bound.map(|bound| store.stripes().request(store.keys().idempotency(&bound.key)));
     if let Some(bound) = &bound
@@ -146,7 +159,7 @@ pub fn put_all(
             return Ok(Decided { answer, receipt: store.log().latest_receipt() });
         }
         let named = topic_for(store, settings, topic, now)?;
-        let prepare = |item| prepare(store, &named, item, None, nonces(), now);
+        let prepare = |item| prepare(store, &named, item, None, terms, nonces(), now);
         let prepared: Vec<_> = items.into_iter().map(prepare).collect();
         match append_all(store, &named, prepared, atomic, bound, now)? {
             Appended::Done(decided) => return Ok(decided),
@@ -211,16 +224,24 @@ pub(super) fn prepare(
     topic: &Topic,
     item: Item,
     timer: Option<KeyedTimer>,
+    terms: Option<&Terms>,
     nonce: u64,
     now: Timestamp,
 ) -> Result<Prepared, Box<Refused>> {
     let refused = |refusal, item| Err(Box::new(Refused { refusal, item }));
     let Some(new) = item else { return refused(Refusal::Malformed, None) };
     let attributes = &new.attributes;
-    if !topic.settings.of.takes(new.moment != Moment::Now, attributes.message_group.is_some()) {
+    let of = topic.settings.of;
+    let takes = match terms {
+        Some(_) => of.takes_transactions(),
+        None => of.takes(new.moment != Moment::Now, attributes.message_group.is_some()),
+    };
+    if !takes {
         return refused(Refusal::TypeMismatch, Some(new));
     }
     let placement = match placement(new.moment, store.levels(), now) {
+        // Its commit files it in the wheel, whatever it was delayed by.
+        Ok(Placement::Level { deadline, .. }) if terms.is_some() => Placement::Timed { deadline },
         Ok(placement) => placement,
         Err(refusal) => return refused(refusal, Some(new)),
     };
@@ -238,6 +259,7 @@ pub(super) fn prepare(
         topic: topic.name.clone(),
         attributes: attributes.clone(),
         timer,
+        terms: terms.cloned(),
     };
     let encoded = message.encode(&new.body);
     Ok(Prepared { new, message, encoded })
@@ -256,8 +278,13 @@ impl Prepared {
     pub(super) fn append(self, store: &Store, topic: &Topic, turn: &mut Turn<'_>) -> PutAnswer {
         let Self { message, mut encoded, .. } = self;
         let (state, deliver_at) = match message.placement {
+            // Its commit gives it its place.
+            Placement::Ready { .. } if message.terms.is_some() => {
+                (State::Prepared, message.born_at)
+            }
             Placement::Timed { deadline } | Placement::Level { deadline, .. } => {
-                (State::Scheduled, deadline)
+                let half = message.terms.is_some();
+                (if half { State::Prepared } else { State::Scheduled }, deadline)
             }
             Placement::Ready { .. } => {
                 let queue = topic.queue(message.queue);

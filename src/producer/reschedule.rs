@@ -6,7 +6,7 @@
 use super::deadline::deadline;
 use super::lookup::{Found, Live};
 use super::put::check_index;
-use super::{ChangeError, Decided, Settled, settle};
+use super::{ChangeError, Decided, Settled, foregone, settle};
 use crate::clock::Timestamp;
 use crate::commitlog::{Outcome, Receipt};
 use crate::message::Moment;
@@ -114,6 +114,13 @@ fn change(
             let receipt = store.log().latest_receipt();
             return Ok(Decided { answer: Changed::AlreadyDelivered, receipt });
         };
+        if let Some(outcome) = foregone(found, &live)? {
+            let answer = match outcome {
+                Outcome::Delivered => Changed::AlreadyDelivered,
+                _ => Changed::AlreadyCancelled,
+            };
+            return Ok(Decided { answer, receipt: store.log().latest_receipt() });
+        }
         let (settled, at, receipt) = attempt(&topic, live)?;
         let answer = match settled {
             Settled::Now => Changed::Done(at),

@@ -40,7 +40,7 @@ pub fn search(
             return Ok(FoundPage { found, next: Some(offset.plus(1)) });
         }
         let one = head(store, offset, |record| {
-            if record.header.kind != Kind::Message {
+            if !matches!(record.header.kind, Kind::Message | Kind::HalfMessage) {
                 return Ok(None);
             }
             let message = Message::decode(record)?;

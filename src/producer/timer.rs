@@ -75,7 +75,7 @@ pub fn put_timer(
             tag: found.timer_tag(&live).0,
         });
         let timer = KeyedTimer { key: key.to_owned(), replaces };
-        let prepared = prepare(store, &named, item, Some(timer), nonce, now)
+        let prepared = prepare(store, &named, item, Some(timer), None, nonce, now)
             .map_err(|refused| PutError::Refused { index: 0, refusal: refused.refusal })?;
         match append(store, &named, prepared, replaces)? {
             Ok(decided) => {

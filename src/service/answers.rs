@@ -108,6 +108,8 @@ pub enum ChangeError {
     AlreadyCancelled,
     #[error("the moment lies more than 100 years ahead")]
     TooFarAhead,
+    #[error("the transaction of the message is not decided")]
+    TransactionOpen,
 }
 
 /// Some of the messages with a key, newest first.
@@ -398,6 +400,7 @@ impl From<producer::ChangeError> for ChangeError {
         match error {
             producer::ChangeError::Unknown => Self::NotFound,
             producer::ChangeError::TooFarAhead => Self::TooFarAhead,
+            producer::ChangeError::TransactionOpen => Self::TransactionOpen,
             producer::ChangeError::Look(error) => Self::Unavailable(Unavailable::of(error)),
             producer::ChangeError::Append(error) => Self::Unavailable(error.into()),
         }

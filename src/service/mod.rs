@@ -15,6 +15,7 @@ mod scheduled;
 mod threads;
 mod timers;
 mod topics;
+mod transactions;
 
 pub use crate::producer::MAX_BULK_CANCEL;
 pub use answers::{
@@ -28,6 +29,10 @@ pub use scheduled::{
     BulkCancelled, MAX_BUCKETS, ScheduledError, ScheduledPage, ScheduledQuery, TimelineRequest,
 };
 pub use threads::ServiceHandle;
+pub use transactions::{
+    CheckView, Ended, Prepared, TransactionError, TransactionQuery, TransactionState,
+    TransactionView, TransactionsPage,
+};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -202,6 +207,7 @@ impl Service {
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Release);
         self.0.engine.consumers.polls().drain();
+        self.0.engine.check_polls.drain();
     }
 
     fn is_draining(&self) -> bool {

@@ -96,7 +96,7 @@ impl From<ChangeError> for TimerError {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Unknown => Self::NotFound,
-            ChangeError::TooFarAhead | ChangeError::Look(_) => {
+            ChangeError::TooFarAhead | ChangeError::TransactionOpen | ChangeError::Look(_) => {
                 Self::Unavailable(Unavailable::of(error))
             }
             ChangeError::Append(error) => Self::Unavailable(error.into()),

@@ -5,7 +5,8 @@ use crate::clock::Timestamp;
 use crate::commitlog::ReadError;
 use crate::message::offset::Offset;
 use crate::message::record::{
-    DeadLetter, HEADER_LENGTH, Header, Kind, Message, Nack, Origin, Record, RecordError, Reschedule,
+    Commit, DeadLetter, HEADER_LENGTH, Header, Kind, Message, Nack, Origin, Record, RecordError,
+    Reschedule,
 };
 
 /// A message, read by way of the record that gave it its moment.
@@ -62,16 +63,17 @@ impl Store {
             offset = origin.cause;
             header = self.read(offset, origin.length, read, bytes)?.header;
         }
-        let mut moved_to = None;
-        if header.kind == Kind::Reschedule {
-            let moved = Reschedule::decode(&at_hand(header, read, bytes)).map_err(bad(offset))?;
-            moved_to = Some(moved.deadline);
-            offset = moved.message;
-            header = self.read(offset, moved.message_length, read, bytes)?.header;
+        let mut given = None;
+        if matches!(header.kind, Kind::Reschedule | Kind::Commit) {
+            let cause = at_hand(header, read, bytes);
+            let (of, length, deadline) = pointed_at(&cause).map_err(bad(offset))?;
+            given = Some(deadline);
+            offset = of;
+            header = self.read(offset, length, read, bytes)?.header;
         }
         let record = at_hand(header, read, bytes);
         let message = Message::decode(&record).map_err(bad(offset))?;
-        let deadline = moved_to.or_else(|| message.placement.deadline());
+        let deadline = given.unwrap_or_else(|| message.placement.deadline());
         Ok(Caused { offset, record, message, deadline, origin, kind })
     }
 
@@ -96,4 +98,14 @@ fn at_hand(header: Header, read: Read, bytes: &[u8]) -> Record<'_> {
         Read::HeadOnly => &[],
     };
     Record { header, head: &bytes[HEADER_LENGTH..header.head_end()], body }
+}
+
+/// The message that a reschedule or a commit is about, its length, and the moment that it is given.
+fn pointed_at(cause: &Record<'_>) -> Result<(Offset, u32, Option<Timestamp>), RecordError> {
+    if cause.header.kind == Kind::Commit {
+        let commit = Commit::decode(cause)?;
+        return Ok((commit.message, commit.message_length, commit.placement.deadline()));
+    }
+    let moved = Reschedule::decode(cause)?;
+    Ok((moved.message, moved.message_length, Some(moved.deadline)))
 }

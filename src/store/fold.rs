@@ -15,13 +15,15 @@ use super::StoreError;
 use super::groups::{Group, Groups, QueueKey};
 use super::levels::Levels;
 use super::state::Counts;
-use super::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, TIMER_TOPIC_ID, Topic, TopicAt, Topics};
+use super::topics::{
+    HALF_TOPIC_ID, LEVEL_TOPIC, LEVEL_TOPIC_ID, OP_TOPIC_ID, TIMER_TOPIC_ID, Topic, TopicAt, Topics,
+};
 use crate::commitlog::ScanFrom;
 use crate::consumequeue::{QueueError, Unit};
 use crate::message::TopicSettings;
 use crate::message::record::{
-    Ack, Acked, Cancel, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
-    RecordError, Reschedule, TopicDeleted, TopicSet,
+    Ack, Acked, Cancel, Commit, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
+    RecordError, Reschedule, Rollback, Round, TopicDeleted, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
 use crate::stage::Watermark;
@@ -123,6 +125,10 @@ impl Fold {
         let folded = match record.header.kind {
             Kind::Message => self.fold_message(dispatcher, record),
             Kind::Cancel => self.fold_cancel(dispatcher, record),
+            Kind::HalfMessage => self.fold_half(dispatcher, record),
+            Kind::Check | Kind::Resume | Kind::Abandon => self.fold_round(dispatcher, record),
+            Kind::Commit => self.fold_commit(dispatcher, record),
+            Kind::Rollback => self.fold_rollback(dispatcher, record),
             Kind::Delivery => self.fold_delivery(dispatcher, record),
             Kind::Ack => self.fold_ack(record),
             Kind::LeaseExpired => self.fold_lease_expired(record),
@@ -215,6 +221,84 @@ impl Fold {
             time: reschedule.deadline,
         };
         self.file_timer_unit(dispatcher, unit);
+        Ok(())
+    }
+
+    /// It waits for its decision, and so counts for nothing yet; its first check waits in the wheel.
+    fn fold_half(&self, dispatcher: &mut Dispatcher, record: &Record<'_>) -> Result<(), FoldError> {
+        let head = Message::decode_fixed(record)?;
+        if self.topics.by_id(head.topic_id).is_none() {
+            self.topic_of_message(record)?;
+        }
+        let (offset, length) = (record.header.offset, pointer_length(record));
+        let unit = Unit { offset, length, tag_hash: 0, time: head.born_at };
+        self.file_system_unit(dispatcher, HALF_TOPIC_ID, unit)?;
+        self.file_timer_unit(dispatcher, unit);
+        dispatcher.counts.accepted += 1;
+        Ok(())
+    }
+
+    /// The timer learns when the producer is to be asked next.
+    fn fold_round(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let round = Round::decode(record)?;
+        let (offset, length) = (record.header.offset, pointer_length(record));
+        self.file_timer_unit(dispatcher, Unit { offset, length, tag_hash: 0, time: round.at });
+        Ok(())
+    }
+
+    fn fold_commit(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let commit = Commit::decode(record)?;
+        let (offset, length) = (record.header.offset, pointer_length(record));
+        let op = Unit { offset, length, tag_hash: 0, time: commit.at };
+        self.file_system_unit(dispatcher, OP_TOPIC_ID, op)?;
+        let tag = TimerTag(commit.tag);
+        let topic = self.topics.by_id(tag.topic_id());
+        let topic = topic.ok_or(FoldError::UnknownTopic(tag.topic_id()))?;
+        match commit.placement {
+            Placement::Ready { queue_offset } => {
+                check_queue(&topic, tag.queue())?;
+                let (offset, length) = (commit.message, commit.message_length);
+                let unit = Unit { offset, length, tag_hash: tag.tag_hash(), time: commit.at };
+                dispatcher.batch.add((topic.id, tag.queue()), queue_offset, unit);
+            }
+            Placement::Timed { deadline } | Placement::Level { deadline, .. } => {
+                self.file_timer_unit(dispatcher, Unit { time: deadline, ..op });
+                dispatcher.counts.scheduled += 1;
+                topic.scheduled();
+            }
+        }
+        Ok(())
+    }
+
+    fn fold_rollback(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let rollback = Rollback::decode(record)?;
+        let (offset, length) = (record.header.offset, pointer_length(record));
+        let unit = Unit { offset, length, tag_hash: 0, time: rollback.at };
+        self.file_system_unit(dispatcher, OP_TOPIC_ID, unit)
+    }
+
+    /// Appends to one of the system's own topics: the fold alone gives its places.
+    fn file_system_unit(
+        &self,
+        dispatcher: &mut Dispatcher,
+        topic_id: u32,
+        unit: Unit,
+    ) -> Result<(), FoldError> {
+        let topic = self.topics.by_id(topic_id).ok_or(FoldError::UnknownTopic(topic_id))?;
+        let place = topic.queues[0].take_offsets(1);
+        dispatcher.batch.add((topic_id, 0), place, unit);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ enum Space {
     Key = 1,
     /// The key of a timer, within its topic.
     Timer = 2,
-    /// A message that was moved, to its reschedules.
+    /// A message that was moved, to its reschedules; a half message, to what has happened to it.
     Moved = 3,
     /// A cause that was asked to fire, to its delivery.
     Asked = 4,

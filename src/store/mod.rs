@@ -63,7 +63,10 @@ pub use self::stripes::Stripes;
 pub use self::system_topics::{Belongs, Holds};
 pub use self::topic_changes::{DeleteError, Force, TopicChange, TopicChanged, TopicError};
 use self::topics::TopicAt;
-pub use self::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic};
+pub use self::topics::{
+    FIRST_USER_TOPIC_ID, HALF_TOPIC, HALF_TOPIC_ID, LEVEL_TOPIC, LEVEL_TOPIC_ID, OP_TOPIC,
+    OP_TOPIC_ID, Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic,
+};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError};

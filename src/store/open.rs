@@ -23,7 +23,7 @@ use super::levels::Levels;
 use super::replay::Replay;
 use super::state::{Counts, State};
 use super::stripes::Stripes;
-use super::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, TIMER_TOPIC, TIMER_TOPIC_ID, TopicAt, Topics};
+use super::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, SYSTEM_TOPICS, TopicAt, Topics};
 use super::{LOCK_NAME, Store, StoreError};
 use crate::clock::{Now, Timestamp};
 use crate::commitlog::settled::Settled;
@@ -230,7 +230,7 @@ impl DerivedIn {
         let index = Index::open_within(Arc::clone(&self.index), None, self.limits)?;
         let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
         let fold = self.fold(0, 0);
-        fold.topics.restore(&timer_topic(), &[0], 0)?;
+        make_system_topics(&fold.topics)?;
         fold.topics.restore(&level_topic(), &[], 0)?;
         let dispatcher = Dispatcher::new(at, Counts::default());
         Ok(Base { fold, settled, index, dispatcher, durable: Offset::ZERO, timer: None })
@@ -251,6 +251,8 @@ impl DerivedIn {
             fold.topics.restore(&at, &topic.lengths, topic.pending)?;
         }
         fold.levels.restore(state.levels);
+        // An older checkpoint may not speak of all of them.
+        make_system_topics(&fold.topics)?;
         for group in state.groups {
             // What replay finds is later than this.
             let (at, settings) = (Offset::ZERO, group.settings);
@@ -274,9 +276,15 @@ impl DerivedIn {
     }
 }
 
-fn timer_topic() -> TopicAt<'static> {
-    let settings = TopicSettings::mixed(1);
-    TopicAt { id: TIMER_TOPIC_ID, name: TIMER_TOPIC, settings, set_at: Offset::ZERO }
+/// Adds those of the system's own topics that are not there.
+fn make_system_topics(topics: &Topics) -> Result<(), StoreError> {
+    for (id, name) in SYSTEM_TOPICS {
+        if topics.by_id(id).is_none() {
+            let settings = TopicSettings::mixed(1);
+            topics.restore(&TopicAt { id, name, settings, set_at: Offset::ZERO }, &[0], 0)?;
+        }
+    }
+    Ok(())
 }
 
 /// It has no queues before its first record.

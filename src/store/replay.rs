@@ -10,9 +10,10 @@ use crate::commitlog::settled::Settled;
 use crate::commitlog::{Outcome, ScanFrom};
 use crate::index::Index;
 use crate::message::record::{
-    Cancel, DeadLetter, Delivery, DeliveryReason, IdempotencyKey, Kind, Message, Placement, Record,
-    RecordError, Redrive, Reschedule,
+    Cancel, Commit, DeadLetter, Delivery, DeliveryReason, IdempotencyKey, Kind, Message, Placement,
+    Record, RecordError, Redrive, Reschedule, Rollback, Round,
 };
+use crate::message::timer_tag::TimerTag;
 
 /// Units kept in memory before they are written.
 const MAX_BATCH: usize = 65_536;
@@ -86,6 +87,19 @@ impl Replay<'_> {
                     self.index.insert(self.keys.moved(reschedule.message), offset);
                 }
             }
+            Kind::HalfMessage => {
+                let message = Message::decode(record)?;
+                self.keys.of_message(&message, |key| self.index.insert(key, offset));
+            }
+            Kind::Check | Kind::Resume | Kind::Abandon => {
+                let round = Round::decode(record)?;
+                self.settled.replay(round.cause, Outcome::Superseded)?;
+                self.index.insert(self.keys.moved(round.message), offset);
+            }
+            Kind::Commit => self.commit(record)?,
+            Kind::Rollback => {
+                self.settled.replay(Rollback::decode(record)?.cause, Outcome::Withdrawn)?;
+            }
             Kind::Delivery => self.delivery(record)?,
             Kind::DeadLetter => {
                 let letter = DeadLetter::decode(record)?;
@@ -116,6 +130,23 @@ impl Replay<'_> {
             if let Some(replaced) = message.timer.and_then(|timer| timer.replaces) {
                 self.settled.replay(replaced.cause, Outcome::Withdrawn)?;
             }
+        }
+        Ok(())
+    }
+
+    fn commit(&self, record: &Record<'_>) -> Result<(), ReplayError> {
+        let commit = Commit::decode(record)?;
+        let outcome = match commit.placement {
+            Placement::Ready { queue_offset } => {
+                let tag = TimerTag(commit.tag);
+                self.raise_next_offset(tag.topic_id(), tag.queue(), queue_offset + 1);
+                Outcome::Delivered
+            }
+            Placement::Timed { .. } | Placement::Level { .. } => Outcome::Superseded,
+        };
+        self.settled.replay(commit.cause, outcome)?;
+        if !planted::is(Fault::ForgetIndexEntries) {
+            self.index.insert(self.keys.moved(commit.message), record.header.offset);
         }
         Ok(())
     }

@@ -146,8 +146,7 @@ impl Store {
     pub fn topics(&self) -> Vec<Arc<Topic>> {
         let mut all = self.fold.topics.all();
         all.retain(|topic| {
-            let of_users =
-                topic.id >= super::topics::FIRST_USER_TOPIC_ID && topic.belongs.is_none();
+            let of_users = topic.id >= super::FIRST_USER_TOPIC_ID && topic.belongs.is_none();
             of_users && !topic.is_deleted()
         });
         all.sort_by(|one, other| one.name.cmp(&other.name));

@@ -26,11 +26,21 @@ use crate::message::offset::Offset;
 pub const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";
 /// Its id.
 pub const TIMER_TOPIC_ID: u32 = 0;
+/// Half messages in the order they were appended, whatever became of them.
+pub const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
+pub const HALF_TOPIC_ID: u32 = 1;
+/// Commits and rollbacks in the order they were decided.
+pub const OP_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
+pub const OP_TOPIC_ID: u32 = 2;
 /// The holding topic of messages with a delay level: a queue for each delay.
 pub const LEVEL_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 pub const LEVEL_TOPIC_ID: u32 = 3;
-/// Topics of users count from here; those below are the system's.
-pub(super) const FIRST_USER_TOPIC_ID: u32 = 4;
+/// Topics of users count from here: there is room below for more of the system's own.
+pub const FIRST_USER_TOPIC_ID: u32 = 16;
+
+/// The topics that the store makes itself, each with one queue.
+pub(super) const SYSTEM_TOPICS: [(u32, &str); 3] =
+    [(TIMER_TOPIC_ID, TIMER_TOPIC), (HALF_TOPIC_ID, HALF_TOPIC), (OP_TOPIC_ID, OP_TOPIC)];
 
 /// A topic: a name, settings, and queues that each have an order.
 #[derive(Debug)]

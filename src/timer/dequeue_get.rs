@@ -104,7 +104,7 @@ impl DequeueGet {
         let mut entries = Vec::new();
         for step in self.reader.near().chain(walk.slot, walk.last, walk.until) {
             let (_, record) = step?;
-            if record.kind == EntryKind::Add {
+            if record.kind != EntryKind::Cancel {
                 entries.push(record.entry);
             }
         }
@@ -157,7 +157,7 @@ impl Stage for DequeueGet {
         if !entries.is_empty() {
             let outstanding = open.outstanding.clone();
             outstanding.add(&self.shared, entries.len());
-            let walked = Walked { entries, outstanding };
+            let walked = Walked { slot: walk.slot, entries, outstanding };
             self.out.push(walked).expect("the pipe had room and this stage alone pushes");
         }
         Ok(Progress::Worked)

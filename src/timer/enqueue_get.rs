@@ -10,7 +10,7 @@ use crate::commitlog::{Outcome, ReadError};
 use crate::consumequeue::Unit;
 use crate::message::offset::Offset;
 use crate::message::record::{
-    Cancel, Kind, Message, Nack, Placement, Record, RecordError, Reschedule,
+    Cancel, Commit, Kind, Message, Nack, Placement, Record, RecordError, Reschedule, Round,
 };
 use crate::message::timer_tag::TimerTag;
 use crate::stage::{Pipe, Progress, Signal, Stage, StageError};
@@ -131,6 +131,25 @@ impl EnqueueGet {
                 let cancel = Cancel::decode(record)?;
                 self.take_out(cancel.cause, cancel.deadline, cancel.tag, filings);
             }
+            Kind::Commit => {
+                let commit = Commit::decode(record)?;
+                if let Placement::Timed { deadline } = commit.placement {
+                    self.add(unit, deadline, commit.tag, filings)?;
+                }
+            }
+            Kind::HalfMessage => {
+                let half = Message::decode(record)?;
+                if let Some(terms) = &half.terms {
+                    let tag = TimerTag::check(half.topic_id);
+                    self.note(unit, terms.opened(half.born_at).wakes_at(), tag, filings)?;
+                }
+            }
+            Kind::Check | Kind::Resume => {
+                let round = Round::decode(record)?;
+                self.note(unit, round.clockwork().wakes_at(), TimerTag(round.tag), filings)?;
+            }
+            // What was abandoned waits for nothing.
+            Kind::Abandon => {}
             got => return Err(RecordError::Kind { got, expected: Kind::Message }.into()),
         }
         Ok(())
@@ -152,6 +171,22 @@ impl EnqueueGet {
         let (deadline, offset) = (deadline.as_millis(), unit.offset.get());
         let entry = Entry { deadline, offset, length: unit.length, tag };
         filings.push(Filing::add(entry));
+        Ok(())
+    }
+
+    /// Files a check. One that is settled in any way is of no use to anybody.
+    fn note(
+        &self,
+        unit: Unit,
+        at: Timestamp,
+        tag: TimerTag,
+        filings: &mut Vec<Filing>,
+    ) -> Result<(), FilingError> {
+        let settled = self.store.log().settled().get(unit.offset).map_err(StoreError::from)?;
+        if settled.is_none() && self.has_topic(tag.0) {
+            let (deadline, offset) = (at.as_millis(), unit.offset.get());
+            filings.push(Filing::note(Entry { deadline, offset, length: unit.length, tag: tag.0 }));
+        }
         Ok(())
     }
 

@@ -82,16 +82,22 @@ impl Stage for EnqueuePut {
             self.shared.opened.fetch_max(wheel.read_time(), Ordering::Relaxed);
             wheel.step_back(today);
         }
+        let boundary = wheel.far_boundary();
         let refiled = self.refile(&mut wheel).map_err(failed)?;
+        // It also moves over far slots that are empty, and somebody may wait at it.
+        let moved = wheel.far_boundary() != boundary;
         let requests = self.input.pop();
         if let Some(requests) = &requests {
             self.file(&mut wheel, requests).map_err(failed)?;
         }
         drop(wheel);
-        if requests.is_none() && refiled == Refile::NotDue {
+        if requests.is_none() && refiled == Refile::NotDue && !moved {
             return Ok(Progress::Idle);
         }
         self.shared.dequeue_get.raise();
+        if moved {
+            self.shared.dequeue_check.raise();
+        }
         Ok(Progress::Worked)
     }
 

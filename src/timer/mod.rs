@@ -12,6 +12,7 @@
 //!     │ 4 dequeue_message  route by the tag, leave out what is settled, group by queue
 //!     ▼
 //!     │ 5 dequeue_put      at the millisecond: settle and append delivery runs
+//!     │ + dequeue_check    at the millisecond: tell of checks, and file those again that stay open
 //!     ▼
 //!   dispatch ─> ConsumeQueue of the real topic
 //! ```
@@ -24,8 +25,12 @@
 //!   are looked at under the wheel's lock, which stage 2 holds while it files.
 //! - No stage calls another and no pipe closes a cycle: an entry for an open slot is found by stage 3 as
 //!   the slot's `last` differs from the position last walked.
+//! - A check that stays open is filed again under the wheel's lock before its old entry is reported done, so a
+//!   wheel that holds an open transaction holds it at any moment. Such entries are notes: they do not count as
+//!   pending.
 //! - Nothing here reads a clock: `now` comes with each step.
 
+mod dequeue_check;
 mod dequeue_get;
 mod dequeue_message;
 mod dequeue_put;
@@ -35,6 +40,7 @@ mod open;
 mod participant;
 pub mod pending;
 
+pub use dequeue_check::{CheckOutcome, DueChecks};
 pub use open::{OpenError, Opened, open};
 pub use participant::TimerParticipant;
 pub use pending::Pending;
@@ -100,12 +106,13 @@ pub struct Shared {
     filed: AtomicU64,
     /// Units of the timer topic before this are filed, or need not be.
     filed_upto: Watermark,
-    /// The highest near slot that was opened since the start, or that something early joined.
+    /// The highest near slot that was opened, or that something early joined.
     opened: AtomicU64,
     /// Firing is held after a jump of the clock.
     held: AtomicBool,
     enqueue_put: Signal,
     dequeue_get: Signal,
+    dequeue_check: Signal,
 }
 
 impl Shared {
@@ -143,6 +150,15 @@ struct Requests {
 /// From stage 3 to 4: what one walk found in a slot.
 #[derive(Debug)]
 struct Walked {
+    slot: u64,
+    entries: Vec<timerlog::Entry>,
+    outstanding: Outstanding,
+}
+
+/// From stage 4 to the checks: those that one walk found.
+#[derive(Debug)]
+struct WalkedChecks {
+    slot: u64,
     entries: Vec<timerlog::Entry>,
     outstanding: Outstanding,
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use timerlog::disk::{Directory, DiskError};
 use timerlog::{Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
 
+use super::dequeue_check::{DequeueCheck, DueChecks};
 use super::dequeue_get::DequeueGet;
 use super::dequeue_message::DequeueMessage;
 use super::dequeue_put::DequeuePut;
 use super::enqueue_get::EnqueueGet;
 use super::enqueue_put::EnqueuePut;
-use super::participant::TimerParticipant;
+use super::participant::{self, TimerParticipant};
 use super::{CONDEMNED, Observer, Settings, Shared};
 use crate::clock::Now;
 use crate::clock_watch::ClockWatch;
@@ -21,6 +22,7 @@ use crate::store::{Store, TIMER_TOPIC_ID};
 const REQUEST_BATCHES: usize = 16;
 const WALKED_SLOTS: usize = 8;
 const RUNS: usize = 1024;
+const CHECKS: usize = 8;
 
 /// Why the timer cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ pub enum OpenError {
 pub struct Opened {
     pub shared: Arc<Shared>,
     pub participant: Arc<TimerParticipant>,
-    /// The five stages, in the order of the walk.
+    /// The stages, in the order of the walk.
     pub stages: Stages,
     /// Why the wheel is filled again from the timer topic, if it is.
     pub rebuilt: Option<String>,
@@ -44,6 +46,7 @@ pub struct Opened {
 
 /// Opens the timer of `store` in `directory`. `checkpoint` is its part of the checkpoint; without one
 /// the wheel begins empty, and the timer topic is filed again from its first unit.
+/// `checks` is told of every check that is due.
 ///
 /// # Errors
 ///
@@ -54,9 +57,11 @@ pub fn open(
     settings: Settings,
     checkpoint: Option<&[u8]>,
     observer: Arc<dyn Observer>,
+    checks: Arc<dyn DueChecks>,
     now: Now,
 ) -> Result<Opened, OpenError> {
-    let (wheel, rebuilt) = open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
+    let (wheel, opened_upto, rebuilt) =
+        open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
     let mark = wheel.checkpoint().mark;
     let enqueue_get = Signal::default();
     let dequeue_message = Signal::default();
@@ -67,14 +72,16 @@ pub fn open(
         in_flight: std::sync::atomic::AtomicU64::new(0),
         filed: std::sync::atomic::AtomicU64::new(0),
         filed_upto: Watermark::new(mark),
-        opened: std::sync::atomic::AtomicU64::new(0),
+        opened: std::sync::atomic::AtomicU64::new(opened_upto),
         held: std::sync::atomic::AtomicBool::new(false),
         enqueue_put: Signal::default(),
         dequeue_get: Signal::default(),
+        dequeue_check: Signal::default(),
     });
     let requests = Pipe::new(REQUEST_BATCHES, enqueue_get.clone(), shared.enqueue_put.clone());
     let walked = Pipe::new(WALKED_SLOTS, shared.dequeue_get.clone(), dequeue_message.clone());
     let runs = Pipe::new(RUNS, dequeue_message.clone(), dequeue_put.clone());
+    let due_checks = Pipe::new(CHECKS, dequeue_message.clone(), shared.dequeue_check.clone());
     let topic = store.topic_by_id(TIMER_TOPIC_ID).expect("the store makes the timer topic itself");
 
     let watch = ClockWatch::new(settings.clock_jump_ms, settings.clock_hold_ms);
@@ -88,9 +95,11 @@ pub fn open(
             shared_with(),
             walked,
             runs.clone(),
+            due_checks.clone(),
             dequeue_message,
         )),
         Box::new(DequeuePut::new(store(), shared_with(), runs, watch, observer, dequeue_put)),
+        Box::new(DequeueCheck::new(shared_with(), due_checks, checks)),
     ];
     let participant =
         Arc::new(TimerParticipant::new(Arc::clone(&shared), settings.snapshot_after_bytes));
@@ -103,18 +112,18 @@ fn open_wheel(
     checkpoint: Option<&[u8]>,
     lineage: u64,
     now: Now,
-) -> Result<(TimerWheel, Option<String>), OpenError> {
+) -> Result<(TimerWheel, u64, Option<String>), OpenError> {
     let mut reason = None;
     let condemned = directory.list()?.iter().any(|name| name == CONDEMNED);
     if condemned {
         reason = Some(format!("{} was found damaged while running", directory.path()));
     } else if let Some(bytes) = checkpoint {
         match existing(directory, settings, bytes) {
-            Ok(wheel) => {
+            Ok((wheel, opened)) => {
                 for damage in &wheel.recovery().damaged {
                     tracing::warn!(%damage, "a snapshot of the wheel is damaged and was removed");
                 }
-                return Ok((wheel, None));
+                return Ok((wheel, opened, None));
             }
             Err(TimerError::Disk(error)) => return Err(error.into()),
             Err(TimerError::NeedsRebuild(damage)) => reason = Some(damage.to_string()),
@@ -130,19 +139,20 @@ fn open_wheel(
         directory.remove(CONDEMNED)?;
         directory.sync()?;
     }
-    Ok((wheel, reason))
+    Ok((wheel, 0, reason))
 }
 
 fn existing(
     directory: &Arc<dyn Directory>,
     settings: Settings,
     bytes: &[u8],
-) -> Result<TimerWheel, TimerError> {
+) -> Result<(TimerWheel, u64), TimerError> {
     let damage = |kind| Damage { file: directory.path(), offset: None, kind };
-    let expected = TimerCheckpoint::SIZE as u64;
-    let bytes = bytes
-        .try_into()
-        .map_err(|_| damage(DamageKind::WrongLength { expected, found: bytes.len() as u64 }))?;
+    let (bytes, opened) = participant::parts_of(bytes).ok_or_else(|| {
+        let (expected, found) = (participant::LENGTH as u64, bytes.len() as u64);
+        damage(DamageKind::WrongLength { expected, found })
+    })?;
     let checkpoint = TimerCheckpoint::decode(bytes).map_err(damage)?;
-    TimerWheel::open(Arc::clone(directory), settings.wheel, &checkpoint)
+    let wheel = TimerWheel::open(Arc::clone(directory), settings.wheel, &checkpoint)?;
+    Ok((wheel, opened))
 }

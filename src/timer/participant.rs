@@ -1,9 +1,21 @@
 //! The timer's part of a checkpoint.
+//!
+//! ```text
+//!  0                                     n        n + 8
+//!  +-------------------------------------+--------+
+//!  | the wheel's checkpoint (timerlog)   | opened |     n = TimerCheckpoint::SIZE
+//!  +-------------------------------------+--------+
+//! ```
+//!
+//! *opened* (little-endian) is the highest near slot that was opened, or that something early joined: after a
+//! clock was set back, what is due earlier stands there, and a list by time looks that far. The crc is that of
+//! the checkpoint that holds both.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
-use timerlog::TimerError;
+use timerlog::{TimerCheckpoint, TimerError};
 
 use super::Shared;
 use crate::store::StoreError;
@@ -32,7 +44,7 @@ impl TimerParticipant {
 impl Participant for TimerParticipant {
     fn capture(&self) -> Result<Option<Vec<u8>>, StoreError> {
         let mut snapshot_at = self.snapshot_at_bytes.lock();
-        let (checkpoint, flush, snapshot) = {
+        let (checkpoint, opened, flush, snapshot) = {
             let mut wheel = self.shared.wheel.lock();
             let bytes = wheel.log_bytes();
             let grown = bytes.saturating_sub(*snapshot_at) >= self.snapshot_after_bytes;
@@ -41,16 +53,26 @@ impl Participant for TimerParticipant {
                 *snapshot_at = bytes.max(1);
                 wheel.capture()
             });
-            (wheel.checkpoint(), wheel.start_flush(), snapshot)
+            let opened = self.shared.opened.load(Ordering::Relaxed);
+            (wheel.checkpoint(), opened, wheel.start_flush(), snapshot)
         };
         // The disk works while stage 2 goes on filing.
         flush.wait().map_err(store_error)?;
         if let Some(snapshot) = snapshot {
             snapshot.write(&*self.shared.directory)?;
         }
-        Ok(Some(checkpoint.encode().to_vec()))
+        Ok(Some([&checkpoint.encode()[..], &opened.to_le_bytes()].concat()))
     }
 }
+
+/// The two parts of what a capture gave; nothing when it has another length.
+pub(super) fn parts_of(captured: &[u8]) -> Option<(&[u8; TimerCheckpoint::SIZE], u64)> {
+    let (checkpoint, opened) = captured.split_first_chunk()?;
+    Some((checkpoint, u64::from_le_bytes(opened.try_into().ok()?)))
+}
+
+/// How long it is.
+pub(super) const LENGTH: usize = TimerCheckpoint::SIZE + size_of::<u64>();
 
 fn store_error(error: TimerError) -> StoreError {
     match error {

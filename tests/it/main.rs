@@ -24,4 +24,5 @@ mod timer_races;
 mod timers;
 mod topic_deletion;
 mod topics;
+mod transactions;
 mod wire;

@@ -53,7 +53,11 @@ impl World {
             }
             Changed::AlreadyCancelled => {
                 let message = self.model.message(number);
-                ensure!(message.cancel_asked, "message {number}: cancelled, and nobody asked");
+                let rolled_back = message.half.as_ref().is_some_and(|half| half.rollback_asked);
+                ensure!(
+                    message.cancel_asked || rolled_back,
+                    "message {number}: cancelled, and nobody asked"
+                );
                 self.open.push((decided.receipt, Open::Cancelled { number }));
             }
         }

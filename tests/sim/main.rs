@@ -17,6 +17,7 @@ mod bench;
 mod changes;
 mod counts;
 mod deadlines;
+mod every_change;
 mod groups;
 mod keys;
 mod levels;
@@ -35,8 +36,8 @@ mod refiling;
 mod regressions;
 mod retries;
 mod retries_reset;
-
 mod returned;
+mod transactions;
 mod world;
 
 use world::{Ended, World};

@@ -10,6 +10,7 @@ use horolog::consumer::Received;
 
 use crate::reads::Reads;
 use crate::returned::Returned;
+use crate::transactions::Half;
 
 /// What a caller knows of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub(crate) struct Message {
     /// Where it stands in its queue, once seen there: (topic id, queue, offset).
     pub place: Option<(u32, u16, u64)>,
     pub id: String,
+    /// It came by way of a transaction.
+    pub half: Option<Half>,
 }
 
 /// A moment that a message was given, and whether its caller knows so.
@@ -80,6 +83,7 @@ impl Message {
             batch: None,
             place: None,
             id: String::new(),
+            half: None,
         }
     }
 
@@ -99,7 +103,11 @@ impl Message {
 
     /// It is certain that it waits, or is on its topic.
     pub(crate) fn is_certain(&self) -> bool {
-        self.accepted == Told::Yes && self.cancelled == Told::Nothing && self.gone == Told::Nothing
+        let committed = self.half.as_ref().is_none_or(|half| half.committed == Told::Yes);
+        committed
+            && self.accepted == Told::Yes
+            && self.cancelled == Told::Nothing
+            && self.gone == Told::Nothing
     }
 }
 
@@ -187,6 +195,9 @@ impl Model {
         );
         ensure!(message.gone != Told::Yes, "message {number} outlived its topic");
         ensure!(message.id == received.message_id, "message {number} came under another id");
+        if let Some(half) = &message.half {
+            half.check_received(number)?;
+        }
         if !message.is_timed() {
             ensure!(received.fired_at.is_none(), "message {number} was put for now");
             return Ok(number);
@@ -283,8 +294,14 @@ impl Model {
                 continue;
             }
             // What fired before its topic went is counted as fired, what waited then is not.
-            bounds.1 += 1;
-            bounds.0 += u64::from(message.is_certain());
+            match &message.half {
+                // Committed after its moment it never waited for it.
+                Some(half) => bounds.1 += u64::from(half.commit_asked),
+                None => {
+                    bounds.1 += 1;
+                    bounds.0 += u64::from(message.is_certain());
+                }
+            }
         }
         bounds
     }

@@ -34,7 +34,8 @@ impl World {
             460..485 => self.look(),
             485..495 => self.search(),
             495..500 => self.look_at_timers(),
-            500..736 => self.step_some(),
+            500..690 => self.step_some(),
+            690..736 => self.transaction_operation(),
             736..746 => self.list_at_rest(),
             746..754 => self.list_amid_others(),
             754..760 => self.cancel_many(),
@@ -42,6 +43,7 @@ impl World {
             800..930 => self.let_time_pass(),
             930..945 => self.step_clock(),
             945..955 => self.checkpoint(),
+            955..987 | 989..1000 if self.scripted => self.settle(),
             955..968 => self.power_cut(),
             968..980 => self.kill(),
             980..987 => self.rest(),
@@ -108,7 +110,8 @@ impl World {
         known.accepted = Told::Unknown;
         known.id = store.ids().message_id(answer.offset, answer.nonce);
         known.topic_id = store.topic(&self.topic(known.topic)).expect("it was put there").id;
-        if answer.state == State::Scheduled {
+        let later = answer.deliver_at > self.clock.now().wall;
+        if answer.state == State::Scheduled || answer.state == State::Prepared && later {
             let at = answer.deliver_at.as_millis();
             known.moments.push(model::Moment { at, told: Told::Unknown });
         }
@@ -194,6 +197,10 @@ impl World {
             State::Cancelled => {
                 ensure!(message.cancel_asked, "message {number} is cancelled and nobody asked");
                 ensure!(message.place.is_none(), "message {number} was seen and is cancelled");
+            }
+            State::Prepared | State::RolledBack | State::Abandoned => {
+                let half = message.half.as_ref().ok_or("undecided, and no half message")?;
+                half.check_undecided(standing.state, message)?;
             }
             State::Ready => {
                 ensure!(message.cancelled != Told::Yes, "message {number} was cancelled");

@@ -57,6 +57,8 @@ planted! {
     a_release_without_asking_the_settled_bits_is_noticed: Fault::LevelNotAsked;
     a_retry_that_counts_from_one_is_noticed: Fault::RetryForgetsAttempts;
     an_ack_of_what_went_on_is_noticed: Fault::ReturnedIsAcked;
+    a_decision_made_twice_is_noticed: Fault::DecideTwice;
+    a_check_that_leaves_no_record_is_noticed: Fault::CheckNotRecorded;
     message_groups_that_nobody_looks_at_are_noticed: Fault::NoMessageGroups;
     a_reset_that_leaves_the_retries_of_what_it_brings_back_is_noticed: Fault::ResetLeavesRetries;
 }

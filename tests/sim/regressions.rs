@@ -6,7 +6,7 @@ use std::time::Duration;
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::consumer::AckOutcome;
 use horolog::message::{Attributes, GroupName, Moment, NewMessage, TopicName};
-use horolog::producer;
+use horolog::producer::{self, Query};
 use horolog::store::Force;
 use horolog::timer::pending::Timeline;
 use timerlog::disk::sim::{Random, SimDisk};
@@ -171,4 +171,35 @@ fn a_cancel_whose_topic_is_gone_is_not_taken_out_of_what_others_are_counted_for(
     let counted = bench.engine.pending.fill(empty, all, None, &*bench.clock).expect("it is there");
     assert_eq!(store.pending(), 1);
     assert_eq!(counted.buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 1);
+}
+
+/// Found by seed 3097. While the clock was ahead for a moment, and firing held, a message joined the slot that
+/// was open then. The clock came back, and the slot lay ahead; after a start nobody knew of that any more, and a
+/// list by time ended before it.
+#[test]
+fn what_joined_a_later_slot_is_listed_by_its_own_time_after_a_start_too() {
+    let disk = SimDisk::new(1);
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
+    let mut bench = Bench::open(&disk, Arc::clone(&clock));
+    bench.settle();
+    bench.put(Moment::After(60_000), "due before its slot");
+    clock.step_wall(Timestamp::from_millis(START + 2 * 3_600_000));
+    let dequeue_get = bench.stages.iter().position(|stage| stage.name() == "dequeue_get");
+    bench.step(dequeue_get.expect("it is a stage"));
+    bench.settle();
+    clock.step_wall(Timestamp::from_millis(START));
+    bench.settle();
+    let soon = clock.now().wall..Timestamp::from_millis(START + 100_000);
+    let query = Query { topic_id: None, key: None, tag: None, deadlines: soon };
+    for starts in 0..3 {
+        let (store, pending) = (&bench.engine.store, &bench.engine.pending);
+        let listed = producer::list_scheduled(store, pending, &query, None, 10, &*clock);
+        let items = listed.expect("it can be listed").answer.items;
+        assert_eq!(items.len(), 1, "after {starts} starts");
+        bench.engine.rest(clock.now()).expect("a checkpoint");
+        drop(bench);
+        disk.kill();
+        bench = Bench::open(&disk, Arc::clone(&clock));
+        bench.settle();
+    }
 }

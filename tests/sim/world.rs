@@ -17,6 +17,7 @@ use timerlog::disk::sim::{Random, SimDisk};
 use crate::changes::Asked;
 use crate::model::{Checked, Model, Told, ensure};
 use crate::ops_groups::GroupCoverage;
+use crate::transactions::TransactionCoverage;
 
 pub(crate) const TOPICS: usize = 3;
 pub(crate) const GROUPS: usize = 2;
@@ -75,6 +76,7 @@ pub(crate) struct Coverage {
     pub listed_amid_others: u64,
     pub cancelled_in_bulk: u64,
     pub groups: GroupCoverage,
+    pub transactions: TransactionCoverage,
 }
 
 impl Coverage {
@@ -143,6 +145,7 @@ impl Coverage {
         self.listed_amid_others += other.listed_amid_others;
         self.cancelled_in_bulk += other.cancelled_in_bulk;
         self.groups.add(&other.groups);
+        self.transactions.add(&other.transactions);
     }
 
     pub(crate) fn check(&self) {
@@ -150,6 +153,7 @@ impl Coverage {
             assert!(count > 0, "in none of these runs: {what}");
         }
         self.groups.check();
+        self.transactions.check();
     }
 }
 
@@ -179,6 +183,16 @@ pub(crate) enum Open {
     },
     ToldDelivered {
         number: u64,
+    },
+    /// The transaction of the message ended so.
+    Ended {
+        number: u64,
+        how: horolog::producer::Ended,
+    },
+    /// A producer was handed this check.
+    Checked {
+        number: u64,
+        check: u32,
     },
     Acked {
         group: usize,
@@ -267,6 +281,8 @@ pub(crate) struct World {
     levels: usize,
     /// The latest that the wall clock has shown.
     pub(crate) highest_wall: u64,
+    /// The disk and the process fail only as a test says: no operation is to do it.
+    pub(crate) scripted: bool,
 }
 
 impl World {
@@ -295,6 +311,7 @@ impl World {
             faults: 0,
             levels: 0,
             highest_wall: START,
+            scripted: false,
         }
     }
 
@@ -309,6 +326,23 @@ impl World {
         self.coverage.steps_forward = self.observer.steps_forward.load(Ordering::Relaxed);
         self.coverage.steps_back = self.observer.steps_back.load(Ordering::Relaxed);
         Ok(Ended { coverage: self.coverage, fingerprint: self.disk.fingerprint() })
+    }
+
+    /// As [`World::run`], up to the first life's end or that of the operations; without the audit.
+    pub(crate) fn run_script(&mut self, operations: usize) -> Checked {
+        self.start()?;
+        for index in 0..operations {
+            if self.lives() > 0 {
+                break;
+            }
+            match self.operation() {
+                // The power went in the midst of it: what it has not been told, nobody has.
+                Err(_) if self.disk.is_cut() => self.fall()?,
+                done => done.map_err(|violation| format!("operation {index}: {violation}"))?,
+            }
+            self.hear_answers();
+        }
+        Ok(())
     }
 
     pub(crate) fn wall(&self) -> u64 {
@@ -403,6 +437,8 @@ impl World {
                 Open::Cancelled { number } => self.unknown_cancel(number),
                 // What has become of a decision is seen after the start.
                 Open::ToldDelivered { .. }
+                | Open::Ended { .. }
+                | Open::Checked { .. }
                 | Open::AckedBeforeReset
                 | Open::Nacked { .. }
                 | Open::Read { .. }
@@ -442,6 +478,9 @@ impl World {
             }
             message.moments.iter_mut().for_each(|moment| moment.told = Told::Unknown);
             message.told_delivered = false;
+            if let Some(half) = &mut message.half {
+                half.forget();
+            }
         }
         self.model.forget_progress();
         self.requests.clear();
@@ -503,6 +542,12 @@ impl World {
                 }
                 (Some(Durability::Durable), Open::Read { group, topic, number }) => {
                     self.model.reads.told((group, topic), number);
+                }
+                (Some(Durability::Durable), Open::Ended { number, how }) => {
+                    self.transaction_ended(number, how);
+                }
+                (Some(Durability::Durable), Open::Checked { number, check }) => {
+                    self.was_checked(number, check);
                 }
                 (Some(Durability::Durable), Open::Reset { group, topic, number }) => {
                     self.coverage.groups.count("resets told");
@@ -567,7 +612,7 @@ impl World {
     }
 
     /// Reads everything from the start as a group of its own, and holds it against the model.
-    fn audit(&mut self) -> Checked {
+    pub(crate) fn audit(&mut self) -> Checked {
         self.settle()?;
         self.check_counts()?;
         self.stop();
@@ -580,6 +625,7 @@ impl World {
             self.settle()?;
         }
         ensure!(self.engine().store.pending() == 0, "{} still wait", self.engine().store.pending());
+        self.audit_transactions()?;
         let seen = self.read_all(GROUPS)?;
         self.model.check_all_seen(&seen)?;
         self.check_level_order()?;

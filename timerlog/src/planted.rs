@@ -41,6 +41,10 @@ pub enum Fault {
     NoFence,
     /// A tag that has the hash of one that is wanted is taken for it.
     HashIsTag,
+    /// A transaction that was decided is committed again.
+    DecideTwice,
+    /// A check that is handed out is not recorded.
+    CheckNotRecorded,
     /// What a filter leaves out is passed and not recorded.
     ExcludedNotRecorded,
     /// A checkpoint says that the delay levels are released as far as they reach.

@@ -176,6 +176,7 @@ pub(super) fn message_with(body: &[u8]) -> Encoded {
         topic: "t".into(),
         attributes: Attributes::default(),
         timer: None,
+        terms: None,
     };
     message.encode(body)
 }

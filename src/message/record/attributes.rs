@@ -4,14 +4,16 @@
 //! | field 1 | length 4 | bytes |  ...  to the end of the head
 //! ```
 //!
-//! Fields 1, 2, 3, 5, 7, 8, 9 and 10 stand at most once, 4 and 6 as often as it takes. A property is
+//! Fields 1, 2, 3, 5, 7, 8, 9, 10 and 11 stand at most once, 4 and 6 as often as it takes. A property is
 //! `name length 2 | name | value`; what a timer replaces (10, only with 9) is
-//! `cause 8 | deadline ms 8 | timer tag 8`. All text is UTF-8. Which fields are there is the message's
+//! `cause 8 | deadline ms 8 | timer tag 8`. The terms of a transaction (11, in a half
+//! message and in no other) are `check after ms 8 | check interval ms 8 | abandon after ms 8 | max checks 4 |
+//! producer group`. All text is UTF-8. Which fields are there is the message's
 //! business; a number that is not known is an error, since it was written by a newer version.
 
 use super::super::Attributes;
 use super::super::offset::Offset;
-use super::message::{KeyedTimer, Replaced};
+use super::message::{KeyedTimer, Replaced, Terms};
 use super::{length_u32, read_u16, read_u32, read_u64};
 use crate::clock::Timestamp;
 
@@ -25,9 +27,12 @@ const TRACEPARENT: u8 = 7;
 const TRACESTATE: u8 = 8;
 const TIMER_KEY: u8 = 9;
 const REPLACES: u8 = 10;
+const TERMS: u8 = 11;
 
 const FIELD_HEADER: usize = 5;
 const REPLACES_LENGTH: usize = 24;
+/// Without the producer group.
+const TERMS_LENGTH: usize = 28;
 
 /// Why the fields cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +58,7 @@ pub(super) fn encode(
     topic: &str,
     attributes: &Attributes,
     timer: Option<&KeyedTimer>,
+    terms: Option<&Terms>,
     head: &mut Vec<u8>,
 ) {
     put(head, TOPIC, &[topic.as_bytes()]);
@@ -77,6 +83,12 @@ pub(super) fn encode(
             put(head, REPLACES, &parts.map(u64::to_le_bytes).each_ref().map(<[u8; 8]>::as_slice));
         }
     }
+    if let Some(terms) = terms {
+        let times = [terms.check_after_ms, terms.check_interval_ms, terms.abandon_after_ms];
+        let [after, interval, abandon] = times.map(u64::to_le_bytes);
+        let (checks, group) = (terms.max_checks.to_le_bytes(), terms.producer_group.as_bytes());
+        put(head, TERMS, &[&after, &interval, &abandon, &checks, group]);
+    }
 }
 
 /// An upper bound of what [`encode`] appends.
@@ -84,6 +96,7 @@ pub(super) fn encoded_length(
     topic: &str,
     attributes: &Attributes,
     timer: Option<&KeyedTimer>,
+    terms: Option<&Terms>,
 ) -> usize {
     let optional =
         |text: &Option<String>| text.as_ref().map_or(0, |text| FIELD_HEADER + text.len());
@@ -101,6 +114,7 @@ pub(super) fn encoded_length(
         + optional(&attributes.traceparent)
         + optional(&attributes.tracestate)
         + timer.map_or(0, |timer| FIELD_HEADER * 2 + timer.key.len() + REPLACES_LENGTH)
+        + terms.map_or(0, |terms| FIELD_HEADER + TERMS_LENGTH + terms.producer_group.len())
 }
 
 fn put_optional(head: &mut Vec<u8>, field: u8, text: Option<&str>) {
@@ -118,13 +132,20 @@ fn put(head: &mut Vec<u8>, field: u8, parts: &[&[u8]]) {
     }
 }
 
-/// Reads the topic's name, the attributes and the timer's key back.
-pub(super) fn decode(
-    mut bytes: &[u8],
-) -> Result<(String, Attributes, Option<KeyedTimer>), AttributesError> {
+/// All that the fields say.
+pub(super) struct Fields {
+    pub(super) topic: String,
+    pub(super) attributes: Attributes,
+    pub(super) timer: Option<KeyedTimer>,
+    pub(super) terms: Option<Terms>,
+}
+
+/// Reads the fields back.
+pub(super) fn decode(mut bytes: &[u8]) -> Result<Fields, AttributesError> {
     let mut topic = None;
     let mut timer_key = None;
     let mut replaces = None;
+    let mut terms = None;
     let mut content_type = None;
     let mut attributes = Attributes::default();
     while !bytes.is_empty() {
@@ -140,6 +161,7 @@ pub(super) fn decode(
             TRACESTATE => once(&mut attributes.tracestate, field, text(field, value)?)?,
             TIMER_KEY => once(&mut timer_key, field, text(field, value)?)?,
             REPLACES => once(&mut replaces, field, replaced(value)?)?,
+            TERMS => once(&mut terms, field, terms_of(value)?)?,
             field => return Err(AttributesError::UnknownField { field }),
         }
     }
@@ -149,7 +171,18 @@ pub(super) fn decode(
         (None, None) => None,
         (None, Some(_)) => return Err(AttributesError::NoTimerKey),
     };
-    Ok((topic.ok_or(AttributesError::NoTopic)?, attributes, timer))
+    Ok(Fields { topic: topic.ok_or(AttributesError::NoTopic)?, attributes, timer, terms })
+}
+
+fn terms_of(value: &[u8]) -> Result<Terms, AttributesError> {
+    let (fixed, group) = value.split_at_checked(TERMS_LENGTH).ok_or(AttributesError::Short)?;
+    Ok(Terms {
+        check_after_ms: read_u64(fixed, 0),
+        check_interval_ms: read_u64(fixed, 8),
+        abandon_after_ms: read_u64(fixed, 16),
+        max_checks: read_u32(fixed, 24),
+        producer_group: text(TERMS, group)?,
+    })
 }
 
 fn replaced(value: &[u8]) -> Result<Replaced, AttributesError> {

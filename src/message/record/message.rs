@@ -1,4 +1,4 @@
-//! A message in the log: kind 1.
+//! A message in the log: kind 1; one that waits for its transaction to be decided, a half message: kind 2.
 //!
 //! ```text
 //! head   0        8        16         24             32        36      38         40      42      44
@@ -16,6 +16,10 @@
 //! - *queue* is chosen when it is put, for both.
 //! - *level queue*: 0, or 1 + the queue of the level topic in which it waits. Then flags bit 0 is set, and
 //!   *deadline* - *born at* is what that queue delays by.
+//!
+//! A half message has the *terms* of its transaction among its attributes, and a message has none. It is read
+//! by nobody before its commit, which gives it its place: without a moment its *queue offset* is zero. Its
+//! *deadline* is the moment that it is to have once it is committed.
 //!
 //! A message takes at least 96 bytes, three steps: the outcome of a cause needs three settled bits.
 
@@ -56,7 +60,7 @@ pub enum Placement {
 
 impl Placement {
     /// The moment for which it waits, if it does.
-    pub fn deadline(self) -> Option<Timestamp> {
+    pub const fn deadline(self) -> Option<Timestamp> {
         match self {
             Self::Ready { .. } => None,
             Self::Timed { deadline } | Self::Level { deadline, .. } => Some(deadline),
@@ -80,6 +84,64 @@ pub struct Replaced {
     pub tag: u64,
 }
 
+/// When the producer of a half message is asked what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Whoever asks for the checks of this group may answer.
+    pub producer_group: String,
+    pub check_after_ms: u64,
+    pub check_interval_ms: u64,
+    pub max_checks: u32,
+    pub abandon_after_ms: u64,
+}
+
+/// How far a transaction is that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clockwork {
+    /// Checks handed out so far.
+    pub count: u32,
+    /// `None` when there is none to come.
+    pub next_check_at: Option<Timestamp>,
+    pub abandoned_at: Timestamp,
+}
+
+impl Clockwork {
+    /// When something is to be done about it: a check, or its end.
+    pub fn wakes_at(&self) -> Timestamp {
+        self.next_check_at.map_or(self.abandoned_at, |next| next.min(self.abandoned_at))
+    }
+}
+
+impl Terms {
+    /// Of a transaction that was prepared at `born_at`, and never checked.
+    pub fn opened(&self, born_at: Timestamp) -> Clockwork {
+        self.clockwork(0, born_at, self.check_after_ms, later(born_at, self.abandon_after_ms))
+    }
+
+    /// Of one that was resumed at `at`: the first check is at once.
+    pub fn resumed(&self, at: Timestamp) -> Clockwork {
+        self.clockwork(0, at, 0, later(at, self.abandon_after_ms))
+    }
+
+    /// After check `count` was handed out at `at`. Without one to come it ends one interval later.
+    pub fn checked(&self, count: u32, at: Timestamp, abandoned_at: Timestamp) -> Clockwork {
+        self.clockwork(count, at, self.check_interval_ms, abandoned_at)
+    }
+
+    fn clockwork(&self, count: u32, from: Timestamp, in_ms: u64, ends: Timestamp) -> Clockwork {
+        let next = later(from, in_ms);
+        if count < self.max_checks {
+            return Clockwork { count, next_check_at: Some(next), abandoned_at: ends };
+        }
+        let ends = ends.min(later(from, self.check_interval_ms));
+        Clockwork { count, next_check_at: None, abandoned_at: ends }
+    }
+}
+
+fn later(at: Timestamp, by_ms: u64) -> Timestamp {
+    at.checked_add(by_ms).unwrap_or(Timestamp::from_millis(u64::MAX))
+}
+
 /// A message as its record has it, without the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -92,6 +154,8 @@ pub struct Message {
     pub topic: String,
     pub attributes: Attributes,
     pub timer: Option<KeyedTimer>,
+    /// A half message has them.
+    pub terms: Option<Terms>,
 }
 
 impl Message {
@@ -109,9 +173,10 @@ impl Message {
             Placement::Ready { .. } | Placement::Timed { .. } => 0,
         };
         let flags = timed | self.flags();
-        let timer = self.timer.as_ref();
-        let head = ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes, timer);
-        let mut record = Encoded::start(Kind::Message, head, body.len());
+        let (timer, terms) = (self.timer.as_ref(), self.terms.as_ref());
+        let head =
+            ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes, timer, terms);
+        let mut record = Encoded::start(self.kind(), head, body.len());
         record.head(&self.nonce.to_le_bytes());
         record.head(&self.born_at.as_millis().to_le_bytes());
         record.head(&deadline.to_le_bytes());
@@ -121,8 +186,15 @@ impl Message {
         record.head(&self.tag_hash.to_le_bytes());
         record.head(&flags.to_le_bytes());
         record.head(&level_queue.to_le_bytes());
-        attributes::encode(&self.topic, &self.attributes, timer, &mut record.bytes);
+        attributes::encode(&self.topic, &self.attributes, timer, terms, &mut record.bytes);
         record.finish(body)
+    }
+
+    fn kind(&self) -> Kind {
+        match self.terms {
+            None => Kind::Message,
+            Some(_) => Kind::HalfMessage,
+        }
     }
 
     fn flags(&self) -> u16 {
@@ -142,9 +214,9 @@ impl Message {
     ///
     /// [`RecordError`] when it is another kind or does not follow the format.
     pub fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
-        record.expect(Kind::Message)?;
+        expect_message(record)?;
         let fixed = MessageHead::decode(record.head)?;
-        let (topic, attributes, timer) = attributes::decode(&record.head[ATTRIBUTES..])?;
+        let fields = attributes::decode(&record.head[ATTRIBUTES..])?;
         let message = Self {
             nonce: fixed.nonce,
             born_at: fixed.born_at,
@@ -152,10 +224,14 @@ impl Message {
             topic_id: fixed.topic_id,
             queue: fixed.queue,
             tag_hash: fixed.tag_hash,
-            topic,
-            attributes,
-            timer,
+            topic: fields.topic,
+            attributes: fields.attributes,
+            timer: fields.timer,
+            terms: fields.terms,
         };
+        if message.kind() != record.header.kind {
+            return Err(RecordError::Head("only a half message has terms"));
+        }
         if message.flags() != read_u16(record.head, FLAGS) & !TIMED {
             return Err(RecordError::Head("flags and attributes disagree"));
         }
@@ -168,8 +244,15 @@ impl Message {
     ///
     /// As [`Message::decode`].
     pub fn decode_fixed(record: &Record<'_>) -> Result<MessageHead, RecordError> {
-        record.expect(Kind::Message)?;
+        expect_message(record)?;
         MessageHead::decode(record.head)
+    }
+}
+
+fn expect_message(record: &Record<'_>) -> Result<(), RecordError> {
+    match record.header.kind {
+        Kind::HalfMessage => Ok(()),
+        _ => record.expect(Kind::Message),
     }
 }
 

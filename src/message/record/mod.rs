@@ -22,6 +22,8 @@
 mod ack;
 mod attributes;
 mod cancel;
+mod check;
+mod commit;
 mod dead_letter;
 mod delivery;
 mod group_settings;
@@ -40,11 +42,15 @@ mod tags;
 pub use ack::{Ack, Acked, AckedRun, LeaseExpired};
 pub use attributes::AttributesError;
 pub use cancel::Cancel;
+pub use check::{Round, RoundKind};
+pub use commit::{Commit, Rollback};
 pub use dead_letter::{DeadLetter, DeathReason};
 pub use delivery::{Delivery, DeliveryReason, Fired};
 pub use group_settings::{decode as decode_settings, encode as encode_settings};
 pub use idempotency::{Bound, IdempotencyKey, ItemOutcome};
-pub use message::{KeyedTimer, Message, MessageHead, Placement, Replaced, tag_hash};
+pub use message::{
+    Clockwork, KeyedTimer, Message, MessageHead, Placement, Replaced, Terms, tag_hash,
+};
 pub use nack::Nack;
 pub use offsets_reset::OffsetsReset;
 pub use opened::Opened;

@@ -17,7 +17,7 @@
 //! | 0  | 4     | crc      | crc32c of the record's position (8 bytes) and of its bytes 4 to 47   |
 //! | 4  | 4     | length   | bytes of what is due, as its owner counts them                       |
 //! | 8  | 7     | slot     | number of the slot: time since 1970 in slots of this log's width     |
-//! | 15 | 1     | kind     | 1 add, 2 cancel; other numbers are free                              |
+//! | 15 | 1     | kind     | 1 add, 2 cancel, 3 note; other numbers are free                      |
 //! | 16 | 8     | previous | position of the record before it in the same slot; 0: it is the first|
 //! | 24 | 8     | deadline | when it is due, in milliseconds since 1970                           |
 //! | 32 | 8     | offset   | its name: where the owner keeps it                                   |
@@ -71,6 +71,8 @@ pub enum EntryKind {
     Add = 1,
     /// The entry of this offset need not be looked at any more. Persisted as 2.
     Cancel = 2,
+    /// As an add, and not counted: it is about something that is no entry of its own. Persisted as 3.
+    Note = 3,
 }
 
 impl EntryKind {
@@ -78,6 +80,7 @@ impl EntryKind {
         match byte {
             1 => Some(Self::Add),
             2 => Some(Self::Cancel),
+            3 => Some(Self::Note),
             _ => None,
         }
     }
@@ -202,10 +205,10 @@ mod tests {
     #[test]
     fn a_kind_of_a_later_version_is_refused_by_its_number() {
         let mut bytes = sample().encode(at(144));
-        bytes[KIND] = 3;
+        bytes[KIND] = 4;
         let crc = crc_at(144, &bytes[LENGTH..]);
         put_u32(&mut bytes, CRC, crc);
-        assert_eq!(Record::decode(&bytes, at(144)), Err(DamageKind::UnknownKind { found: 3 }));
+        assert_eq!(Record::decode(&bytes, at(144)), Err(DamageKind::UnknownKind { found: 4 }));
     }
 
     #[test]

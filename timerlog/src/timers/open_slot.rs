@@ -32,7 +32,7 @@ impl OpenSlot {
         let mut cancelled = Vec::new();
         let mut added = Vec::new();
         reader.walk(last, self.walked, slot, |record: &Record| match record.kind {
-            EntryKind::Add => added.push(record.entry),
+            EntryKind::Add | EntryKind::Note => added.push(record.entry),
             EntryKind::Cancel => cancelled.push(record.entry),
         })?;
         self.waiting.extend(added);

@@ -22,6 +22,12 @@ impl Filing {
     pub const fn cancel(entry: Entry) -> Self {
         Self { kind: EntryKind::Cancel, entry }
     }
+
+    /// An entry that is walked as an add is, and counts for nothing. It stands in the near ring only: one
+    /// that is due beyond it stands in its last slot, comes early, and is to be filed again.
+    pub const fn note(entry: Entry) -> Self {
+        Self { kind: EntryKind::Note, entry }
+    }
 }
 
 /// Where a filing belongs.
@@ -64,7 +70,10 @@ impl TimerWheel {
 
     fn home_of(&self, filing: &Filing) -> Result<Home, FileError> {
         let Filing { kind, entry } = *filing;
-        let slot = self.window.slot_of(entry.deadline);
+        let mut slot = self.window.slot_of(entry.deadline);
+        if kind == EntryKind::Note {
+            slot = slot.min(self.filing_boundary() - 1);
+        }
         if slot < self.filing_boundary() {
             return Ok(match kind {
                 EntryKind::Cancel if slot < self.read_time => Home::Nowhere,
@@ -76,7 +85,7 @@ impl TimerWheel {
         }
         match kind {
             EntryKind::Cancel => Ok(Home::Nowhere),
-            EntryKind::Add => Err(FileError::BeyondRange {
+            EntryKind::Add | EntryKind::Note => Err(FileError::BeyondRange {
                 deadline: entry.deadline,
                 limit: self.deadline_limit(),
             }),

@@ -257,6 +257,8 @@ fn read_step(
                     break;
                 }
             }
+            // No note is filed far.
+            EntryKind::Note => {}
             EntryKind::Add if !pass.moves(position) => {}
             EntryKind::Add if pass.cancelled.contains(&entry.offset) || skip(&entry) => {
                 step.left_out += 1;

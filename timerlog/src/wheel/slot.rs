@@ -37,7 +37,7 @@ pub struct SlotState {
     pub first: Position,
     /// The newest: where a walk begins.
     pub last: Position,
-    /// How many entries are pending here: adds less cancels. Exact but for a cancel that overtakes
+    /// How many entries are pending here: adds less cancels; notes do not count. Exact but for a cancel that overtakes
     /// the re-filing of its entry; nothing but lists and figures may rest on it.
     pub count: u32,
 }
@@ -52,6 +52,7 @@ impl SlotState {
             count: match kind {
                 EntryKind::Add => count.saturating_add(1),
                 EntryKind::Cancel => count.saturating_sub(1),
+                EntryKind::Note => count,
             },
         }
     }

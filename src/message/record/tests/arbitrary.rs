@@ -11,8 +11,14 @@ use crate::clock::Timestamp;
 use crate::message::Attributes;
 
 /// The kinds that have a decoder.
-const DECODED: [Kind; 16] = [
+const DECODED: [Kind; 22] = [
     Kind::Message,
+    Kind::HalfMessage,
+    Kind::Commit,
+    Kind::Rollback,
+    Kind::Check,
+    Kind::Resume,
+    Kind::Abandon,
     Kind::Reschedule,
     Kind::IdempotencyKey,
     Kind::TopicDeleted,
@@ -72,15 +78,28 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_terms()(
+        producer_group in text(),
+        [check_after_ms, check_interval_ms, abandon_after_ms] in any::<[u64; 3]>(),
+        max_checks in any::<u32>(),
+    ) -> Terms {
+        Terms { producer_group, check_after_ms, check_interval_ms, max_checks, abandon_after_ms }
+    }
+}
+
+prop_compose! {
     fn any_message()(
         (nonce, born_at, placement) in (any::<u64>(), any::<u64>(), any_placement()),
         (topic_id, queue, tag_hash) in (any::<u32>(), any::<u16>(), any::<u16>()),
         topic in text(),
         attributes in any_attributes(),
         timer in option::of(any_timer()),
+        terms in option::of(any_terms()),
     ) -> Message {
         let born_at = Timestamp::from_millis(born_at);
-        Message { nonce, born_at, placement, topic_id, queue, tag_hash, topic, attributes, timer }
+        Message {
+            nonce, born_at, placement, topic_id, queue, tag_hash, topic, attributes, timer, terms,
+        }
     }
 }
 
@@ -220,7 +239,8 @@ fn a_field_that_is_not_known_twice_there_or_not_text_is_refused() {
     let not_utf8 = [0xc3, 0x28];
     let refusals = [
         (Vec::new(), AttributesError::NoTopic),
-        (field(11, b"x"), AttributesError::UnknownField { field: 11 }),
+        (field(12, b"x"), AttributesError::UnknownField { field: 12 }),
+        (field(11, &[0; 27]), AttributesError::Short),
         ([topic.clone(), field(10, &[0; 24])].concat(), AttributesError::NoTimerKey),
         (field(10, b"x"), AttributesError::Length { field: 10, got: 1, expected: 24 }),
         (field(0, b""), AttributesError::UnknownField { field: 0 }),

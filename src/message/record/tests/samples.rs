@@ -13,6 +13,9 @@ pub(super) enum Fact {
     Message(Box<Message>, Vec<u8>),
     Reschedule(Reschedule),
     Cancel(Cancel),
+    Round(Round),
+    Commit(Commit),
+    Rollback(Rollback),
     Delivery(Delivery),
     Ack(Ack),
     LeaseExpired(LeaseExpired),
@@ -34,6 +37,9 @@ impl Fact {
             Self::Message(message, body) => message.encode(body),
             Self::Reschedule(reschedule) => reschedule.encode(),
             Self::Cancel(cancel) => cancel.encode(),
+            Self::Round(round) => round.encode(),
+            Self::Commit(commit) => commit.encode(),
+            Self::Rollback(rollback) => rollback.encode(),
             Self::Delivery(run) => run.encode(),
             Self::Ack(ack) => ack.encode(),
             Self::LeaseExpired(expired) => expired.encode(),
@@ -53,11 +59,14 @@ impl Fact {
     /// By the decoder of the record's kind.
     pub(super) fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
         match record.header.kind {
-            Kind::Message => {
+            Kind::Message | Kind::HalfMessage => {
                 Message::decode(record).map(|m| Self::Message(m.into(), record.body.into()))
             }
             Kind::Reschedule => Reschedule::decode(record).map(Self::Reschedule),
             Kind::Cancel => Cancel::decode(record).map(Self::Cancel),
+            Kind::Check | Kind::Resume | Kind::Abandon => Round::decode(record).map(Self::Round),
+            Kind::Commit => Commit::decode(record).map(Self::Commit),
+            Kind::Rollback => Rollback::decode(record).map(Self::Rollback),
             Kind::Delivery => Delivery::decode(record).map(Self::Delivery),
             Kind::Ack => Ack::decode(record).map(Self::Ack),
             Kind::LeaseExpired => LeaseExpired::decode(record).map(Self::LeaseExpired),
@@ -82,6 +91,9 @@ pub(super) fn refusals(record: &Record<'_>) -> Vec<(Kind, Option<RecordError>)> 
         (Kind::Message, Message::decode(record).err()),
         (Kind::Message, Message::decode_fixed(record).err()),
         (Kind::Reschedule, Reschedule::decode(record).err()),
+        (Kind::Commit, Commit::decode(record).err()),
+        (Kind::Rollback, Rollback::decode(record).err()),
+        (Kind::Check, Round::decode(record).err()),
         (Kind::Cancel, Cancel::decode(record).err()),
         (Kind::Delivery, Delivery::decode(record).err()),
         (Kind::Ack, Ack::decode(record).err()),
@@ -115,6 +127,7 @@ fn message(placement: Placement, attributes: Attributes) -> Message {
         topic: "orders".into(),
         attributes,
         timer: None,
+        terms: None,
     }
 }
 
@@ -269,6 +282,56 @@ fn redrive(count: u32) -> Fact {
     })
 }
 
+const fn ready_at(queue_offset: u64) -> Placement {
+    Placement::Ready { queue_offset }
+}
+
+fn half(placement: Placement) -> Message {
+    let terms = Terms {
+        producer_group: "shop".into(),
+        check_after_ms: 6000,
+        check_interval_ms: 30_000,
+        max_checks: 15,
+        abandon_after_ms: 259_200_000,
+    };
+    Message {
+        topic: "t".into(),
+        tag_hash: 0,
+        terms: Some(terms),
+        ..message(placement, Attributes::default())
+    }
+}
+
+fn commit(placement: Placement) -> Commit {
+    Commit {
+        cause: Offset::new(96),
+        message: Offset::new(64),
+        placement,
+        at: at(9),
+        tag: 0x1000_0003_0002_0000,
+        message_length: 123,
+    }
+}
+
+fn round(
+    kind: RoundKind,
+    next_check_at: Option<Timestamp>,
+    abandoned_at: Timestamp,
+    count: u32,
+) -> Round {
+    Round {
+        kind,
+        cause: Offset::new(96),
+        message: Offset::new(64),
+        at: at(9),
+        next_check_at,
+        abandoned_at,
+        tag: 0x2000_0003_0000_0000,
+        message_length: 123,
+        count,
+    }
+}
+
 pub(super) fn samples() -> Vec<(&'static str, Fact)> {
     let ready = Placement::Ready { queue_offset: 9 };
     let timed = Placement::Timed { deadline: at(60_001) };
@@ -306,6 +369,23 @@ pub(super) fn samples() -> Vec<(&'static str, Fact)> {
                 message_length: 123,
             }),
         ),
+        ("half", Fact::Message(half(ready_at(0)).into(), b"b".to_vec())),
+        ("half with a moment", Fact::Message(half(timed).into(), b"b".to_vec())),
+        ("commit", Fact::Commit(commit(ready))),
+        ("commit with a moment", Fact::Commit(commit(timed))),
+        (
+            "rollback",
+            Fact::Rollback(Rollback {
+                cause: Offset::new(96),
+                message: Offset::new(64),
+                at: at(9),
+                tag: 0x1000_0003_0002_0000,
+            }),
+        ),
+        ("check", Fact::Round(round(RoundKind::Check, Some(at(30_009)), at(72_000), 2))),
+        ("last check", Fact::Round(round(RoundKind::Check, None, at(72_000), 15))),
+        ("resume", Fact::Round(round(RoundKind::Resume, Some(at(9)), at(72_000), 0))),
+        ("abandon", Fact::Round(round(RoundKind::Abandon, None, Timestamp::from_millis(0), 15))),
         ("idempotency key", Fact::IdempotencyKey(idempotency_key())),
         ("topic deleted", Fact::TopicDeleted(TopicDeleted { topic_id: 3, at: at(10) })),
         (

@@ -24,6 +24,14 @@ pub struct Counters {
     pub faults: u64,
 }
 
+impl Counters {
+    /// Calls that change what the disk holds: those that [`SimDisk::cut_after`](super::SimDisk::cut_after)
+    /// counts.
+    pub const fn changes(&self) -> u64 {
+        self.creates + self.writes + self.syncs + self.directory_syncs + self.renames + self.removes
+    }
+}
+
 /// Is told of every call before it is made, with the path it is about.
 pub(super) type Hook = Box<dyn FnMut(Operation, &str) + Send>;
 
