@@ -188,7 +188,8 @@ impl QueueLeases {
         room
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether as many messages as may be are out, or wait to be handed out again.
+    pub(super) fn is_full(&self) -> bool {
         self.out.len() - self.acking.len() + self.ready.len() >= MAX_OUT
     }
 
