@@ -176,9 +176,7 @@ impl Consumers {
         // may stand in that place: then a handle ends with its life, and the message comes again.
         let earlier_life =
             self.store.keeps_what_was_seen() && !number.is_of(self.store.incarnation());
-        // A reset of offsets leaves retries as they are.
-        let is_retry = self.store.topic_by_id(seat.topic_id).is_some_and(|t| t.belongs.is_some());
-        if !is_retry && leases.is_fenced(group, seat, number) {
+        if leases.is_fenced(group, self.topic_of(seat), number) {
             return Standing::Void;
         }
         let (queue_offset, attempt) = (handle.queue_offset, handle.attempt);

@@ -119,6 +119,11 @@ impl Lanes {
         Some(next)
     }
 
+    /// How many queues wait since as many of their messages as may be are parked.
+    pub(super) fn queues_at_bound(&self) -> usize {
+        self.waiting.values().filter(|&&waiting| waiting >= MAX_PARKED).count()
+    }
+
     fn unpark(&mut self, seat: Seat) {
         if let Some(waiting) = self.waiting.get_mut(&seat) {
             *waiting -= 1;
@@ -192,8 +197,10 @@ mod tests {
             assert_eq!(judge(&mut lanes, place(0, offset), Some(7)), PARKED);
         }
         assert_eq!(judge(&mut lanes, place(0, bound + 1), Some(7)), Judged::Full);
+        assert_eq!(lanes.queues_at_bound(), 1);
         assert_eq!(judge(&mut lanes, place(1, 0), Some(7)), PARKED);
         assert_eq!(lanes.release(place(0, 0)), Some(place(0, 1)));
+        assert_eq!(lanes.queues_at_bound(), 0);
         assert_eq!(lanes.judge(place(0, bound + 1)), PARKED, "it was read before");
     }
 

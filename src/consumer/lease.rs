@@ -151,10 +151,10 @@ impl QueueLeases {
         }
     }
 
-    /// Starts at `offset`, by a record that dispatch has not come to yet.
-    pub(super) fn starting_at(offset: u64) -> Self {
-        let ahead_of_fold = Some(QueueProgress::starting_at(offset));
-        Self { ahead_of_fold, ..Self::new(offset) }
+    /// Starts at the progress, by a record that dispatch has not come to yet.
+    pub(super) fn starting_at(progress: QueueProgress) -> Self {
+        let floor = progress.floor();
+        Self { ahead_of_fold: Some(progress), ..Self::new(floor) }
     }
 
     /// All handles are void: what is out can be read again, as after a restart.
@@ -188,7 +188,8 @@ impl QueueLeases {
         room
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether as many messages as may be are out, or wait to be handed out again.
+    pub(super) fn is_full(&self) -> bool {
         self.out.len() - self.acking.len() + self.ready.len() >= MAX_OUT
     }
 

@@ -40,7 +40,7 @@ pub use reading::SubscribeError;
 pub use receive::{Leased, More, ReceiveError, Received};
 pub use reset::{ResetError, ResetTo};
 pub use settings::SetError;
-pub use stats::TopicStats;
+pub use stats::{QueuesAtBound, TopicStats};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};

@@ -17,13 +17,16 @@
 //! - Until dispatch comes to the record, the folded progress is that of before it. So each queue begins
 //!   with a progress of its own, which counts until then: nothing that is received in between is swallowed.
 
+use std::sync::Arc;
+
 use super::lease::{LeaseNumber, QueueLeases};
 use super::{Consumers, Leases, Seat, seat};
 use crate::clock::Timestamp;
 use crate::commitlog::{AppendError, Durability, Receipt};
+use crate::message::offset::Offset;
 use crate::message::record::OffsetsReset;
 use crate::message::{StartFrom, TagFilter};
-use crate::store::{self, Group, Queue, QueueProgress, Topic};
+use crate::store::{self, Group, Holds, Queue, QueueProgress, Reset, Topic};
 use timerlog::planted::{self, Fault};
 
 /// What is decided, as appended.
@@ -34,6 +37,21 @@ pub(super) struct Reading {
     pub(super) filter: Option<TagFilter>,
     /// Not durable yet, when it was last asked.
     receipt: Option<Receipt>,
+}
+
+/// Where the queues of a topic are read from, by an appended record; `None` stays where it is.
+pub(super) struct Start {
+    pub(super) queues: Vec<Option<u64>>,
+    /// The group's retries from before the record, if there ever were any.
+    retries: Option<Before>,
+}
+
+struct Before {
+    retries: Arc<Topic>,
+    /// Where their queue ended.
+    end: u64,
+    /// The record.
+    at: Offset,
 }
 
 /// Why a group cannot receive what it asked for.
@@ -95,21 +113,28 @@ impl Consumers {
 
     /// Appends where the group starts, for each queue by `start`, and answers that and the receipt.
     ///
-    /// `start` is asked while the appender is held: what it sees of a queue's end is the log's end.
+    /// `start` is asked while the appender is held: what it sees of a queue's end is the log's end. So is
+    /// the end of the group's retries.
     pub(super) fn append_start<E: From<AppendError>>(
         &self,
         record: OffsetsReset,
+        group: &Group,
         topic: &Topic,
         start: impl Fn(u16, &Queue) -> Result<Option<u64>, E>,
-    ) -> Result<(Vec<Option<u64>>, Receipt), E> {
+    ) -> Result<(Start, Receipt), E> {
         let room = OffsetsReset { queues: vec![None; topic.queues.len()], ..record.clone() };
         let mut turn = self.store.log().turn(room.encode().len())?;
         let queues = (0..).zip(&topic.queues).map(|(number, queue)| start(number, queue));
         let queues = queues.collect::<Result<Vec<_>, E>>()?;
+        let retries = self.store.system_topic(Holds::Retries, group, topic.id);
+        let mut start = Start { queues, retries: None };
+        let end = retries.as_ref().map_or(0, |retries| retries.queues[0].next_offset());
         if !planted::is(Fault::StartNotRecorded) || record.filter.is_none() {
-            turn.append(OffsetsReset { queues: queues.clone(), ..record }.encode());
+            let queues = start.queues.clone();
+            let at = turn.append(OffsetsReset { queues, retries_end: end, ..record }.encode());
+            start.retries = retries.map(|retries| Before { retries, end, at });
         }
-        Ok((queues, turn.receipt()))
+        Ok((start, turn.receipt()))
     }
 }
 
@@ -155,14 +180,15 @@ impl Leases {
             fence: number.0,
             queues: Vec::new(),
             filter: Some(filter.clone()),
+            retries_end: 0,
         };
         // Offsets that were reset before the first receive stand.
         let first = fence.is_none();
         let start = |_, queue: &Queue| {
             Ok::<_, SubscribeError>(first.then(|| first_start(settings.start_from, queue)))
         };
-        let (starts, receipt) = consumers.append_start(record, topic, start)?;
-        self.begin(group, topic, &starts);
+        let (start, receipt) = consumers.append_start(record, group, topic, start)?;
+        self.begin(group, topic, &start);
         let reading = Reading::appended(number, Some(filter), receipt);
         let reading = self.readings.entry((group.id, topic.id)).insert_entry(Some(reading));
         Ok(reading.into_mut().as_mut().and_then(Reading::pending))
@@ -174,25 +200,42 @@ impl Leases {
         group: &Group,
         topic: &Topic,
         fence: LeaseNumber,
-        starts: &[Option<u64>],
+        start: &Start,
         receipt: Receipt,
     ) {
         let filter = self.reading(group, topic.id).as_ref().and_then(|r| r.filter.clone());
-        self.begin(group, topic, starts);
+        self.begin(group, topic, start);
         let reading = Reading::appended(fence, filter, receipt);
         self.readings.insert((group.id, topic.id), Some(reading));
     }
 
-    fn begin(&mut self, group: &Group, topic: &Topic, starts: &[Option<u64>]) {
-        for (queue, &start) in (0..).zip(starts) {
+    fn begin(&mut self, group: &Group, topic: &Topic, start: &Start) {
+        // Those that are not void can be read again.
+        if let Some(before) = &start.retries
+            && let Some(leases) = self.queues.get_mut(&seat(group, &before.retries, 0))
+        {
+            leases.drop_leases();
+        }
+        for (queue, &offset) in (0..).zip(&start.queues) {
             let seat = seat(group, topic, queue);
-            match start {
+            match offset {
                 Some(offset) => {
+                    let resets = start.retries.as_ref().map(|before| {
+                        let mut resets = self.look(group, seat, |_, there| there.resets().clone());
+                        resets.push(Reset {
+                            at: before.at,
+                            start: offset,
+                            retries_end: before.end,
+                        });
+                        resets
+                    });
+                    let progress = QueueProgress::starting_at(offset);
+                    let progress = progress.with_resets(resets.unwrap_or_default());
                     let lanes = self.lanes.get_mut(&(group.id, topic.id));
                     for (seat, offset) in lanes.map_or(Vec::new(), |l| l.forget_queue(seat)) {
                         self.queue(group, seat).unpark(offset);
                     }
-                    let mut leases = QueueLeases::starting_at(offset);
+                    let mut leases = QueueLeases::starting_at(progress);
                     if planted::is(Fault::FoldLagsBehindReset) {
                         leases.ahead_of_fold = None;
                     }
@@ -216,13 +259,14 @@ impl Leases {
         })
     }
 
-    /// Whether the handle with this number is from before the last reset, or from a first receive that
-    /// went with the power: an ack under that one would be folded before the record of the next.
-    pub(super) fn is_fenced(&mut self, group: &Group, seat: Seat, number: LeaseNumber) -> bool {
+    /// Whether the handle with this number, of the topic or of its retries, is from before the last reset,
+    /// or from a first receive that went with the power: an ack under that one would be folded before the
+    /// record of the next.
+    pub(super) fn is_fenced(&mut self, group: &Group, topic_id: u32, number: LeaseNumber) -> bool {
         if planted::is(Fault::NoFence) {
             return false;
         }
-        self.reading(group, seat.topic_id).as_ref().is_none_or(|reading| number < reading.fence)
+        self.reading(group, topic_id).as_ref().is_none_or(|reading| number < reading.fence)
     }
 
     /// Shows a queue's leases to `look`, together with the progress that counts for them.

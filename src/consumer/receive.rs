@@ -101,6 +101,8 @@ enum Body {
     Damaged(RecordError),
     /// The log lost it long ago.
     Hole,
+    /// A retry from before a reset by which its message comes in its own queue.
+    Void,
 }
 
 impl Consumers {
@@ -189,7 +191,7 @@ impl Consumers {
                     tracing::error!(offset = unit.offset.get(), %error, "a message is damaged");
                     lost.push((seat, granted, Some(unit)));
                 }
-                Body::Hole => lost.push((seat, granted, None)),
+                Body::Hole | Body::Void => lost.push((seat, granted, None)),
             }
         }
         if !unread.is_empty() {
@@ -296,6 +298,9 @@ impl Consumers {
             Err(ReadError::Record { cause, .. }) => return Ok(Body::Damaged(cause)),
             Err(error) => return Err(error.into()),
         };
+        if self.is_void(group, granted.queue_offset, unit, &caused) {
+            return Ok(Body::Void);
+        }
         let handle = Handle {
             group_id: group.id,
             topic_id: seat.topic_id,
@@ -317,7 +322,7 @@ impl Consumers {
         handle: &Handle,
         receipt_handle: String,
     ) -> Received {
-        let Caused { offset, record, message, deadline, origin } = caused;
+        let Caused { offset, record, message, deadline, origin, .. } = caused;
         let readable_at = origin.map_or(unit.time, |origin| origin.readable_at);
         let place = (handle.queue, handle.queue_offset);
         let (queue, queue_offset) =

@@ -1,5 +1,16 @@
 //! Offsets reset: a group reads a topic from elsewhere, from now on. The one exception to "an acknowledged
 //! message is never handed out again".
+//!
+//! What was given back before it, and waits to come again, is of one of two kinds:
+//!
+//! - Its message stands where its queue is read from now, or behind that. It comes in its queue, with
+//!   attempts from 1, and its retry is void: it never comes twice. Until its moment a void retry counts in
+//!   the lag.
+//! - Its message stands before that, or in a queue that is not reset. Its consumer has asked for it again,
+//!   and no queue brings it: it comes by its retry. A reset to the latest skips what was not read, not what
+//!   was given back.
+//!
+//! Dead letters stay listed until they are redriven, also those whose message comes again.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +31,8 @@ pub enum ResetTo {
     /// With what became readable at this moment or after it. A wall clock that stepped back meanwhile
     /// leaves times that do not grow along a queue; then this is near that moment.
     Time(Timestamp),
-    /// These queues; the others stay where they are, but for their leases, which end.
+    /// These queues; the others stay where they are, but for their leases, which end. So do those of
+    /// retries.
     Queues(BTreeMap<u16, u64>),
 }
 
@@ -90,15 +102,18 @@ impl Consumers {
             fence: fence.0,
             queues: Vec::new(),
             filter: None,
+            retries_end: 0,
         };
-        let (starts, receipt) = self.append_start(record, topic, start)?;
-        leases.restart(group, topic, fence, &starts, receipt.clone());
+        let (start, receipt) = self.append_start(record, group, topic, start)?;
+        leases.restart(group, topic, fence, &start, receipt.clone());
         let mut readable = 0;
-        let stands = (0..).zip(&topic.queues).map(|(number, queue)| {
+        for source in self.sources(group, topic) {
+            let floor = leases.look(group, source.seat, |_, progress| progress.floor());
+            readable += source.units().committed().saturating_sub(floor);
+        }
+        let stands = (0..).zip(&topic.queues).map(|(number, _)| {
             let seat = super::seat(group, topic, number);
-            let floor = leases.look(group, seat, |_, progress| progress.floor());
-            readable += queue.units.committed().saturating_sub(floor);
-            floor
+            leases.look(group, seat, |_, progress| progress.floor())
         });
         let stands = stands.collect();
         drop(leases);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::fifo::Lanes;
 use super::lease::QueueLeases;
 use super::{Consumers, Leases, Seat};
 use crate::clock::Timestamp;
@@ -17,8 +18,8 @@ const LOOKED_AT: u64 = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicStats {
     pub topic: String,
-    /// Messages that are not acknowledged, in flight, waiting for their retry, or neither. What the filter leaves out counts until a
-    /// receive has looked at it.
+    /// Messages that are not acknowledged, in flight, waiting for their retry, or neither. What the filter
+    /// leaves out, and a retry that a reset has made void, count until a receive has looked at them.
     pub lag: u64,
     pub in_flight: u64,
     /// When the oldest of them became readable.
@@ -26,7 +27,26 @@ pub struct TopicStats {
     pub dead_letters: u64,
 }
 
+/// Queues that a group reads no further before it acknowledges, of all groups together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueuesAtBound {
+    /// As many of their messages as may be are out, or back and not yet handed out again.
+    pub out: u32,
+    /// As many as may be are parked behind others of their message groups.
+    pub parked: u32,
+}
+
 impl Consumers {
+    /// Which queues wait at a bound. What it costs grows with the queues that were read since the start.
+    pub fn queues_at_bound(&self) -> QueuesAtBound {
+        let leases = self.leases.lock();
+        let count = |queues: usize| u32::try_from(queues).unwrap_or(u32::MAX);
+        QueuesAtBound {
+            out: count(leases.queues.values().filter(|queue| queue.is_full()).count()),
+            parked: count(leases.lanes.values().map(Lanes::queues_at_bound).sum()),
+        }
+    }
+
     /// How far the group is with each topic that it has begun with, by name.
     ///
     /// # Errors

@@ -54,6 +54,8 @@ pub struct Metrics {
     timerlog_bytes: Counter,
     snapshot_bytes: Counter,
     waiting: Gauge,
+    at_bound_out: Gauge,
+    at_bound_parked: Gauge,
     http: HttpRequests,
 }
 
@@ -68,6 +70,10 @@ impl Metrics {
             recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
         };
         let gauge = |name| recorder.register_gauge(&Key::from_static_name(name), &METADATA);
+        let at_bound = |bound| {
+            let labels = vec![Label::from_static_parts("bound", bound)];
+            recorder.register_gauge(&Key::from_parts(table::QUEUES_AT_BOUND, labels), &METADATA)
+        };
         Self {
             accepted: counter(table::ACCEPTED),
             fired: counter(table::FIRED),
@@ -84,6 +90,8 @@ impl Metrics {
             timerlog_bytes: labelled(table::LOG_BYTES, "file", "timerlog"),
             snapshot_bytes: labelled(table::LOG_BYTES, "file", "snapshot"),
             waiting: gauge(table::WAITING),
+            at_bound_out: at_bound("out"),
+            at_bound_parked: at_bound("parked"),
             http: HttpRequests::new(),
             recorder,
         }
@@ -113,6 +121,13 @@ impl Metrics {
     pub fn set_pending(&self, count: u64) {
         #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 pending messages")]
         self.pending.set(count as f64);
+    }
+
+    /// So many queues are read no further by a group, since as many of their messages as may be are out, or
+    /// parked behind others of their message groups.
+    pub fn set_queues_at_bound(&self, out: u32, parked: u32) {
+        self.at_bound_out.set(f64::from(out));
+        self.at_bound_parked.set(f64::from(parked));
     }
 
     /// A receive begins to wait.
@@ -236,6 +251,7 @@ mod tests {
         metrics.accepted(3);
         metrics.fired(1, 4);
         metrics.set_pending(2);
+        metrics.set_queues_at_bound(3, 1);
         metrics.group(5);
         metrics.clock_step(ClockStep::Backward);
         metrics.written(LogFile::TimerLog, 96);
@@ -247,6 +263,8 @@ mod tests {
             "horolog_messages_accepted_total 3",
             "horolog_messages_fired_total 1",
             "horolog_messages_pending 2",
+            "horolog_queues_at_bound{bound=\"out\"} 3",
+            "horolog_queues_at_bound{bound=\"parked\"} 1",
             "horolog_delivery_lateness_seconds_bucket{le=\"0.002\"} 0",
             "horolog_delivery_lateness_seconds_bucket{le=\"0.005\"} 1",
             "horolog_group_records_bucket{le=\"8\"} 1",

@@ -16,6 +16,7 @@ pub(super) const GROUP_RECORDS: &str = "horolog_group_records";
 pub(super) const CLOCK_STEPS: &str = "horolog_clock_steps_total";
 pub(super) const LOG_BYTES: &str = "horolog_log_bytes_written_total";
 pub(super) const WAITING: &str = "horolog_receives_waiting";
+pub(super) const QUEUES_AT_BOUND: &str = "horolog_queues_at_bound";
 pub(super) const HTTP_REQUESTS: &str = "horolog_http_requests_total";
 
 pub(super) struct Figure {
@@ -32,7 +33,7 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
-pub(super) const FIGURES: [Figure; 12] = [
+pub(super) const FIGURES: [Figure; 13] = [
     Figure {
         name: ACCEPTED,
         kind: Kind::Counter,
@@ -104,6 +105,12 @@ pub(super) const FIGURES: [Figure; 12] = [
         kind: Kind::Gauge,
         unit: Unit::Count,
         help: "Receives that wait for a message.",
+    },
+    Figure {
+        name: QUEUES_AT_BOUND,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        help: "Queues that a group reads no further before it acknowledges, by what has reached its bound: messages out, or parked behind others of their message groups.",
     },
     Figure {
         name: HTTP_REQUESTS,

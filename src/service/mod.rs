@@ -197,6 +197,8 @@ impl Service {
     pub fn refresh_metrics(&self) {
         let Inner { engine, metrics, .. } = &*self.0;
         metrics.set_pending(engine.store.pending());
+        let at_bound = engine.consumers.queues_at_bound();
+        metrics.set_queues_at_bound(at_bound.out, at_bound.parked);
         metrics.written_in_all(LogFile::ConsumeQueue, engine.store.queue_bytes_written());
         metrics.written_in_all(LogFile::TimerLog, engine.timer.log_bytes_written());
         let settled = engine.store.log().settled();

@@ -20,6 +20,8 @@ pub struct Caused<'a> {
     pub deadline: Option<Timestamp>,
     /// Where it first stood, when it comes again.
     pub origin: Option<Origin>,
+    /// What the cause is.
+    pub kind: Kind,
 }
 
 /// Whether the body is read and checked.
@@ -47,7 +49,8 @@ impl Store {
         // Each record is read once; what is at hand is looked at again where the borrow of it has ended.
         let mut offset = offset;
         let mut header = self.read(offset, length, read, bytes)?.header;
-        let origin = match header.kind {
+        let kind = header.kind;
+        let origin = match kind {
             Kind::Nack => {
                 Some(Nack::decode(&at_hand(header, read, bytes)).map_err(bad(offset))?.origin)
             }
@@ -71,7 +74,7 @@ impl Store {
         let record = at_hand(header, read, bytes);
         let message = Message::decode(&record).map_err(bad(offset))?;
         let deadline = given.unwrap_or_else(|| message.placement.deadline());
-        Ok(Caused { offset, record, message, deadline, origin })
+        Ok(Caused { offset, record, message, deadline, origin, kind })
     }
 
     fn read<'a>(

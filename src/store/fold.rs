@@ -22,8 +22,8 @@ use crate::commitlog::ScanFrom;
 use crate::consumequeue::{QueueError, Unit};
 use crate::message::TopicSettings;
 use crate::message::record::{
-    Ack, Acked, Cancel, Commit, Delivery, GroupSet, Kind, LeaseExpired, Message, OffsetsReset,
-    Placement, Record, RecordError, Reschedule, Rollback, Round, TopicDeleted, TopicSet,
+    Ack, Acked, Cancel, Commit, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
+    RecordError, Reschedule, Rollback, Round, TopicDeleted, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
 use crate::stage::Watermark;
@@ -466,16 +466,6 @@ impl Fold {
         let at = record.header.offset;
         let group = Group::new(set.group_id, &set.name, set.epoch, at, set.settings.clone());
         self.groups.add(group).set(at, set.settings);
-        Ok(())
-    }
-
-    fn fold_offsets_reset(&self, record: &Record<'_>) -> Result<(), FoldError> {
-        let reset = OffsetsReset::decode(record)?;
-        if self.topics.by_id(reset.topic_id).is_none() {
-            return Ok(());
-        }
-        let id = reset.group_id;
-        self.groups.by_id(id).ok_or(FoldError::UnknownGroup(id))?.fold_reset(&reset);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use super::progress::QueueProgress;
+use super::resets::{Reset, Resets};
 use crate::message::offset::Offset;
 use crate::message::record::OffsetsReset;
 use crate::message::{GroupSettings, TagFilter};
@@ -97,12 +98,20 @@ impl Group {
         self.readings.lock().keys().copied().collect()
     }
 
-    pub(super) fn fold_reset(&self, reset: &OffsetsReset) {
+    /// The record of the reset stands at `at`; there may be `retries` from before it, or not.
+    pub(super) fn fold_reset(&self, reset: &OffsetsReset, at: Offset, retries: Retries) {
         let mut progress = self.progress.lock();
         for (queue, &offset) in (0..).zip(&reset.queues) {
-            if let Some(offset) = offset {
-                let key = (reset.topic_id, queue);
-                progress.insert(key, QueueProgress::starting_at(offset));
+            if let Some(start) = offset {
+                let there = progress.entry((reset.topic_id, queue)).or_default();
+                let mut resets = match retries {
+                    Retries::Perhaps => there.resets().clone(),
+                    Retries::None => Resets::default(),
+                };
+                if retries == Retries::Perhaps {
+                    resets.push(Reset { at, start, retries_end: reset.retries_end });
+                }
+                *there = QueueProgress::starting_at(start).with_resets(resets);
             }
         }
         drop(progress);
@@ -111,6 +120,13 @@ impl Group {
         let filter = reset.filter.clone().or(before);
         readings.insert(reset.topic_id, Reading { fence: reset.fence, filter });
     }
+}
+
+/// Whether a group has retries of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retries {
+    Perhaps,
+    None,
 }
 
 /// All groups, by name and by id.

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::resets::Resets;
 use crate::clock::Timestamp;
 
 /// Places kept of messages that went on: what a retry storm costs in memory, and in a checkpoint.
@@ -33,12 +34,24 @@ pub struct QueueProgress {
     returned: BTreeSet<u64>,
     /// Below this nobody knows any more which places those are.
     vouched_from: u64,
+    /// Of this queue, that there may be retries from before.
+    resets: Resets,
 }
 
 impl QueueProgress {
     /// Has everything below `floor`, and nothing from it on.
     pub fn starting_at(floor: u64) -> Self {
         Self { floor, ..Self::default() }
+    }
+
+    /// As above, by resets that leave no retry from before them.
+    #[must_use]
+    pub fn with_resets(self, resets: Resets) -> Self {
+        Self { resets, ..self }
+    }
+
+    pub fn resets(&self) -> &Resets {
+        &self.resets
     }
 
     /// Puts back what [`QueueProgress::parts`] gave.

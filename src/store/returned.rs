@@ -1,10 +1,13 @@
-//! The fold of what consumers gave back: nacks, dead letters, redrives.
+//! The fold of what consumers gave back: nacks, dead letters, redrives; and of resets, which make some of
+//! that void.
 
 use super::fold::{Dispatcher, Fold, FoldError, pointer_length};
-use super::groups::Group;
-use super::system_topics::Holds;
+use super::groups::{Group, Retries};
+use super::progress::QueueProgress;
+use super::system_topics::{Belongs, Holds};
+use super::topics::Topic;
 use crate::consumequeue::Unit;
-use crate::message::record::{Acked, DeadLetter, Nack, Record, Redrive};
+use crate::message::record::{Acked, DeadLetter, Nack, OffsetsReset, Record, Redrive};
 use crate::message::timer_tag::TimerTag;
 use std::sync::Arc;
 
@@ -82,6 +85,29 @@ impl Fold {
             let unit = Unit { offset, length, tag_hash: 0, time: redrive.at };
             dispatcher.batch.add((id, 0), place, unit);
         }
+        Ok(())
+    }
+
+    pub(super) fn fold_offsets_reset(&self, record: &Record<'_>) -> Result<(), FoldError> {
+        let reset = OffsetsReset::decode(record)?;
+        let topic_id = reset.topic_id;
+        if self.topics.by_id(topic_id).is_none() {
+            return Ok(());
+        }
+        let group = self.group_of(reset.group_id)?;
+        let queues = self.topics.of_topic(topic_id).into_iter();
+        let belongs = Belongs { holds: Holds::Retries, group_id: group.id, topic_id };
+        let retries = queues.into_iter().find(|queue| queue.belongs == Some(belongs));
+        // Of those that are acknowledged nothing comes any more.
+        let left = |retries: &Topic| {
+            let acked = group.progress((retries.id, 0), QueueProgress::acked);
+            retries.pending() > 0 || acked < reset.retries_end
+        };
+        let retries = match retries.is_some_and(|retries| left(&retries)) {
+            true => Retries::Perhaps,
+            false => Retries::None,
+        };
+        group.fold_reset(&reset, record.header.offset, retries);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The state at a place in the log, as bytes: what a checkpoint holds.
 //!
 //! ```text
-//! version 2 · T: offset 8, next group number 8, previous hash 16, incarnation 8
+//! version 3 · T: offset 8, next group number 8, previous hash 16, incarnation 8
 //! durable upto 8 · settled pages written upto 8
 //! counts: accepted 8, scheduled 8, fired 8, cancelled 8, dropped 8, timer units 8
 //! next topic id 4 · next group id 4
@@ -10,7 +10,8 @@
 //! groups 4, each: id 4, epoch 4, invisible for 8, name; settings 4, bytes (the body of their record);
 //!     queues 4, each: topic 4, queue 2, floor 8, stretches 4, each: first 8, end 8,
 //!         attempts 4, each: offset 8, attempts 4, delays 4, each: offset 8, until ms 8;
-//!         vouched from 8, returned 4, each: offset 8;
+//!         vouched from 8, returned 4, each: offset 8,
+//!         resets 4, each: at 8, start 8, retries end 8;
 //!     topics read 4, each: topic 4, fence 8, tags 4 and each of them, all ones: not decided
 //! level queues 4, each: delay ms 8, released up to 8
 //! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
@@ -31,7 +32,7 @@ use crate::message::offset::Offset;
 use crate::message::record::{RecordError, topic_type_number, topic_type_of};
 use crate::message::{GroupSettings, TopicType};
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What dispatch has counted since the log began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -310,6 +311,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
     use crate::message::TagFilter;
+    use crate::store::resets::{Reset, Resets};
 
     fn sample() -> State {
         let mut progress = QueueProgress::default();
@@ -317,6 +319,9 @@ mod tests {
         progress.attempted(7, 3);
         progress.give_back(9);
         progress.delayed(8, 1, crate::clock::Timestamp::from_millis(9));
+        let mut resets = Resets::default();
+        resets.push(Reset { at: Offset::new(640), start: 2, retries_end: 1 });
+        let progress = progress.with_resets(resets);
         let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
         State {
             at: ScanFrom {

@@ -20,7 +20,12 @@ pub(crate) enum Asked {
     Now,
     At(u64),
     After(u64),
+    /// By delay level 1 or 2.
+    Level(u32),
 }
+
+/// How long the first levels delay.
+pub(crate) const LEVELS_MS: [u64; 2] = [1000, 5000];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Put {
@@ -38,6 +43,7 @@ impl Put {
             Asked::Now => self.sent_at,
             Asked::At(moment) => moment,
             Asked::After(delay) => self.sent_at + delay,
+            Asked::Level(level) => self.sent_at + LEVELS_MS[level as usize - 1],
         }
     }
 
@@ -105,12 +111,31 @@ pub(crate) struct Ack {
     pub outcome: Outcome<()>,
 }
 
+/// A message was given back.
+#[derive(Clone, Debug)]
+pub(crate) struct Nack {
+    pub group: String,
+    pub number: u64,
+    /// Of the handle.
+    pub attempt: u32,
+    /// By this test's own clock, it must not come again before.
+    pub earliest: u64,
+    pub outcome: Outcome<()>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     Put(Put),
     Cancel(Cancel),
     Delivery(Delivery),
     Ack(Ack),
+    Nack(Nack),
+    /// All dead letters of the group are about to be redriven.
+    Redriving {
+        group: String,
+    },
+    /// So many were.
+    Redriven(u64),
 }
 
 #[derive(Debug)]

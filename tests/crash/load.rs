@@ -1,4 +1,4 @@
-//! The load: writers that put and change their minds, consumers that receive, ack and extend.
+//! The load: writers that put and change their minds, and the consumers of `consumer.rs`.
 //!
 //! A worker lives longer than the servers: what one life told it, it uses in the next. It stops when the
 //! connection breaks, and is started again against the next life.
@@ -12,12 +12,13 @@ use horolog::client::Client;
 use timerlog::disk::sim::Random;
 use tokio::task::JoinSet;
 
-use crate::ledger::{Accepted, Ack, Asked, Cancel, Cancelled, Entry, Ledger, Outcome, Put};
-use crate::wire::{self, Wanted};
+use crate::consumer::{Consumer, GROUPS};
+use crate::ledger::{Accepted, Asked, Cancel, Cancelled, Entry, Ledger, Outcome, Put};
+use crate::wire;
 
 pub(crate) const TOPICS: [&str; 2] = ["orders", "mails"];
-pub(crate) const GROUP: &str = "workers";
 const WRITERS: u64 = 4;
+/// The consumers of each group.
 const CONSUMERS: u64 = 2;
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ enum Worker {
 
 /// Whether there is a server to go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
+pub(crate) enum Link {
     Up,
     Down,
 }
@@ -66,14 +67,12 @@ impl Load {
             })
         });
         let mut workers: Vec<_> = writers.collect();
-        workers.extend((0..CONSUMERS).map(|_| {
-            Worker::Consumer(Consumer {
-                ledger: Arc::clone(ledger),
-                random: Random::new(random.next()),
-                longest_wait,
-                held: Vec::new(),
-            })
-        }));
+        for group in GROUPS {
+            workers.extend((0..CONSUMERS).map(|_| {
+                let random = Random::new(random.next());
+                Worker::Consumer(Consumer::new(group, ledger, random, longest_wait))
+            }));
+        }
         Self { ledger: Arc::clone(ledger), numbers, workers }
     }
 
@@ -115,7 +114,7 @@ impl Worker {
 }
 
 impl Link {
-    fn after<T>(outcome: &Outcome<T>) -> Self {
+    pub(crate) fn after<T>(outcome: &Outcome<T>) -> Self {
         match outcome {
             Outcome::Ok(_) => Self::Up,
             Outcome::Refused(why) => match why.as_str() {
@@ -161,12 +160,14 @@ impl Writer {
 
     fn moment(&mut self) -> Asked {
         let random = &mut self.random;
-        let delay = match random.below(20) {
+        let delay = match random.below(22) {
             0..6 => return Asked::Now,
             6..9 => 1 + random.below(10),
             9..13 => 1 + random.below(100),
             13..16 => 1 + random.below(1000),
             16..19 => 1 + random.below(5000),
+            19 => return Asked::Level(1),
+            20 => return Asked::Level(2),
             _ => 30_000 + random.below(600_000),
         };
         match random.once_in(3) {
@@ -227,89 +228,4 @@ pub(crate) async fn cancel(
     let told = outcome.clone();
     ledger.append(Entry::Cancel(Cancel { number, outcome }));
     told
-}
-
-/// Receives once for `group` and answers the handles, by the messages' numbers.
-pub(crate) async fn receive(
-    ledger: &Ledger,
-    client: &mut Client,
-    group: &str,
-    wanted: Wanted<'_>,
-) -> Outcome<Vec<(u64, String)>> {
-    let began = ledger.length();
-    let received = match wire::receive(client, group, wanted).await {
-        Outcome::Ok(received) => received,
-        Outcome::Refused(why) => return Outcome::Refused(why),
-        Outcome::Unknown => return Outcome::Unknown,
-    };
-    let at = ledger.now();
-    for message in &received {
-        ledger.append(Entry::Delivery(message.delivery(group, began, at)));
-    }
-    let handles = received.into_iter().map(|message| (message.number(), message.receipt_handle));
-    Outcome::Ok(handles.collect())
-}
-
-#[derive(Debug)]
-struct Consumer {
-    ledger: Arc<Ledger>,
-    random: Random,
-    longest_wait: u64,
-    /// Messages and their handles, also of earlier lives.
-    held: Vec<(u64, String)>,
-}
-
-impl Consumer {
-    async fn step(&mut self, client: &mut Client) -> Link {
-        match self.random.below(20) {
-            0..2 if !self.held.is_empty() => self.extend(client).await,
-            2..10 if !self.held.is_empty() => self.ack(client).await,
-            _ => self.receive(client).await,
-        }
-    }
-
-    async fn receive(&mut self, client: &mut Client) -> Link {
-        let wanted = Wanted {
-            topic: TOPICS[usize::from(self.random.once_in(2))],
-            max: 1 + self.random.below(32),
-            wait: self.random.below(self.longest_wait + 1),
-            invisible_for: [100, 1000, 30_000]
-                [usize::from(self.random.next().to_le_bytes()[0] % 3)],
-        };
-        let received = receive(&self.ledger, client, GROUP, wanted).await;
-        let link = Link::after(&received);
-        if let Outcome::Ok(handles) = received {
-            self.held.extend(handles);
-        }
-        link
-    }
-
-    async fn ack(&mut self, client: &mut Client) -> Link {
-        // The latest ones, so that some wait for their leases to run out, or for the next life.
-        let count = 1 + usize::from(self.random.next().to_le_bytes()[0] % 64);
-        let mut taken = self.held.split_off(self.held.len().saturating_sub(count));
-        if self.random.once_in(4) {
-            // Some are forgotten: their messages come again.
-            taken.pop();
-        }
-        let handles: Vec<_> = taken.iter().map(|(_, handle)| handle.as_str()).collect();
-        let outcomes = wire::ack(client, GROUP, &handles).await;
-        let down = outcomes.iter().any(|outcome| Link::after(outcome) == Link::Down);
-        for ((number, _), outcome) in taken.into_iter().zip(outcomes) {
-            let group = GROUP.to_owned();
-            self.ledger.append(Entry::Ack(Ack { group, number, outcome }));
-        }
-        match down {
-            true => Link::Down,
-            false => Link::Up,
-        }
-    }
-
-    async fn extend(&mut self, client: &mut Client) -> Link {
-        let index = self.random.below(self.held.len() as u64);
-        let index = usize::try_from(index).expect("below a length");
-        let invisible_for = 50 + self.random.below(2000);
-        let handle = self.held[index].1.clone();
-        Link::after(&wire::extend(client, GROUP, &handle, invisible_for).await)
-    }
 }

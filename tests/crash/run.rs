@@ -11,6 +11,7 @@ use horolog::clock::{Clock, SystemClock};
 use timerlog::disk::sim::Random;
 
 use crate::audit::{Audit, Kills, Report};
+use crate::consumer::{self, GROUPS, ORDERED};
 use crate::ledger::{Ledger, Outcome};
 use crate::load::{self, Load, Running, TOPICS};
 use crate::scratch::{self, Scratch};
@@ -91,6 +92,7 @@ impl Run {
             panic!("the server does not start: {}", self.scratch.logged())
         };
         self.start_took = self.clock.now().monotonic - began;
+        consumer::set_groups(&mut Client::new(address)).await;
         Life { server, address }
     }
 
@@ -168,6 +170,9 @@ impl Run {
             self.cancel_the_far(&mut client, auditor, horizon).await;
         }
         let read = self.read_all(&mut client, auditor, horizon).await;
+        for group in GROUPS {
+            self.drain(&mut client, auditor, group).await;
+        }
         let at = match &read {
             Ok(at) => *at,
             Err(unsettled) => unsettled.at,
@@ -225,10 +230,51 @@ impl Run {
         }
     }
 
+    /// Lets the group acknowledge whatever it has to read: no message that is due may be lost for it, given
+    /// back, dead, or stuck behind another.
+    async fn drain(&self, client: &mut Client, auditor: &str, group: &str) {
+        let mut progress = self.ledger.now();
+        loop {
+            if group != ORDERED {
+                consumer::redrive(&self.ledger, client, group).await;
+            }
+            let mut count = 0;
+            for topic in TOPICS {
+                let wanted = Wanted { topic, max: 256, wait: 20, invisible_for: 60_000 };
+                match consumer::receive(&self.ledger, client, group, wanted).await {
+                    Outcome::Ok(held) if !held.is_empty() => {
+                        count += held.len();
+                        consumer::ack(&self.ledger, client, group, held).await;
+                    }
+                    Outcome::Refused(why) if why != "TOPIC_NOT_FOUND" => {
+                        panic!("{group} was refused: {why}, {}", self.scratch.logged())
+                    }
+                    Outcome::Unknown => panic!("{group} was not answered"),
+                    _ => {}
+                }
+            }
+            let now = self.ledger.now();
+            if count > 0 {
+                progress = now;
+                continue;
+            }
+            let left =
+                self.ledger.read(|entries| Audit::of(entries, auditor).unacknowledged(group, now));
+            let behind = wire::behind(client, group).await;
+            if left == 0 && behind == (0, 0) {
+                return;
+            }
+            assert!(
+                now - progress <= PATIENCE_MS,
+                "{group} has {left} messages left that do not come; lag and dead letters: {behind:?}"
+            );
+        }
+    }
+
     async fn read_some(&self, client: &mut Client, auditor: &str, topic: &str) -> usize {
         let wanted = Wanted { topic, max: 256, wait: 100, invisible_for: 3_600_000 };
-        match load::receive(&self.ledger, client, auditor, wanted).await {
-            Outcome::Ok(handles) => handles.len(),
+        match consumer::receive(&self.ledger, client, auditor, wanted).await {
+            Outcome::Ok(held) => held.len(),
             Outcome::Refused(why) if why == "TOPIC_NOT_FOUND" => 0,
             outcome => panic!("the auditor was answered {outcome:?}: {}", self.scratch.logged()),
         }

@@ -45,6 +45,11 @@ pub(crate) fn body(number: u64) -> Vec<u8> {
     }
 }
 
+/// Of every other message; an ordered group gets those of one message group in order.
+pub(crate) fn message_group(number: u64) -> Option<String> {
+    number.is_multiple_of(2).then(|| format!("message group {}", number / 2 % 7))
+}
+
 /// Puts message `number`; its key is the number.
 pub(crate) async fn put(
     client: &mut Client,
@@ -59,9 +64,12 @@ pub(crate) async fn put(
                 Asked::Now => String::new(),
                 Asked::At(moment) => format!(", \"deliverAt\": {moment}"),
                 Asked::After(delay) => format!(", \"delay\": {delay}"),
+                Asked::Level(level) => format!(", \"delayLevel\": {level}"),
             };
+            let order = message_group(number);
+            let order = order.map_or(String::new(), |of| format!(", \"messageGroup\": \"{of}\""));
             let body = String::from_utf8(body(number)).expect("JSON is text");
-            let json = format!("{{\"keys\": [\"{number}\"], \"body\": {body}{moment}}}");
+            let json = format!("{{\"keys\": [\"{number}\"], \"body\": {body}{moment}{order}}}");
             request.header(CONTENT_TYPE, "application/json").body(Full::from(json))
         }
         raw => {
@@ -74,6 +82,11 @@ pub(crate) async fn put(
                 Asked::Now => request,
                 Asked::At(moment) => request.header("horolog-deliver-at", moment),
                 Asked::After(delay) => request.header("horolog-delay", delay),
+                Asked::Level(level) => request.header("horolog-delay-level", level),
+            };
+            let request = match message_group(number) {
+                Some(of) => request.header("horolog-message-group", of),
+                None => request,
             };
             request.body(Full::from(body(number)))
         }
@@ -140,7 +153,23 @@ pub(crate) async fn receive(
 pub(crate) async fn ack(client: &mut Client, group: &str, handles: &[&str]) -> Vec<Outcome<()>> {
     let asked = serde_json::json!({ "receiptHandles": handles });
     let answer = client.post(&format!("/v1/groups/{group}/ack"), &asked).await;
-    match outcome::<Acks>(answer) {
+    each(handles, outcome(answer))
+}
+
+/// Gives messages back, for `delay` milliseconds; one outcome a handle.
+pub(crate) async fn nack(
+    client: &mut Client,
+    group: &str,
+    handles: &[&str],
+    delay: u64,
+) -> Vec<Outcome<()>> {
+    let asked = serde_json::json!({ "receiptHandles": handles, "delay": delay });
+    let answer = client.post(&format!("/v1/groups/{group}/nack"), &asked).await;
+    each(handles, outcome(answer))
+}
+
+fn each(handles: &[&str], answer: Outcome<Acks>) -> Vec<Outcome<()>> {
+    match answer {
         Outcome::Ok(Acks { results }) => {
             assert_eq!(results.len(), handles.len(), "one result a handle");
             let one = |ack: AckAnswer| match ack.status.as_str() {
@@ -164,6 +193,30 @@ pub(crate) async fn extend(
     outcome(client.post(&format!("/v1/groups/{group}/extend"), &asked).await)
 }
 
+/// Makes the group what it is to be.
+pub(crate) async fn set_group(client: &mut Client, group: &str, settings: serde_json::Value) {
+    let request = Request::put(format!("/v1/groups/{group}"))
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::from(settings.to_string()))
+        .expect("what this test sends is well-formed");
+    let answer = client.send(request).await.expect("the server is up");
+    assert!(answer.status.is_success(), "{group} is set to {settings}: {answer:?}");
+}
+
+/// Makes all dead letters of the group readable again, and answers how many.
+pub(crate) async fn redrive(client: &mut Client, group: &str) -> Outcome<u64> {
+    let asked = serde_json::json!({});
+    let answer = client.post(&format!("/v1/groups/{group}/dlq/redrive"), &asked).await;
+    map(outcome(answer), |Redriven { redriven }| redriven)
+}
+
+/// What the group is behind, and its dead letters, by what the server says of all topics together.
+pub(crate) async fn behind(client: &mut Client, group: &str) -> (u64, u64) {
+    let answer = client.call(Method::GET, &format!("/v1/groups/{group}")).await;
+    let Outcome::Ok(Group { topics }) = outcome(answer) else { panic!("{group} is not there") };
+    topics.iter().fold((0, 0), |(lag, dead), topic| (lag + topic.lag, dead + topic.dead_letters))
+}
+
 /// How many messages the server says are waiting for their moment.
 pub(crate) async fn pending(client: &mut Client) -> u64 {
     let answer = client.call(Method::GET, "/metrics").await.expect("the server is up");
@@ -179,6 +232,23 @@ struct PutAnswer {
     message_id: String,
     state: String,
     deliver_at: jiff::Timestamp,
+}
+
+#[derive(Deserialize)]
+struct Redriven {
+    redriven: u64,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    topics: Vec<Progress>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress {
+    lag: u64,
+    dead_letters: u64,
 }
 
 #[derive(Deserialize)]
@@ -214,7 +284,7 @@ pub(crate) struct Received {
     body_base64: Option<String>,
     deliver_at: jiff::Timestamp,
     fired_at: Option<jiff::Timestamp>,
-    attempt: u32,
+    pub attempt: u32,
     pub receipt_handle: String,
 }
 

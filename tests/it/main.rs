@@ -1,6 +1,7 @@
 //! The server from outside: over HTTP, and as a process.
 
 mod batches;
+mod bounds;
 mod change_races;
 mod changes;
 mod cli;

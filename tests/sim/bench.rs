@@ -14,6 +14,8 @@ use horolog::store::flush::FlushObserver;
 use horolog::{index, store, timer};
 use timerlog::disk::sim::SimDisk;
 
+use crate::world::WHEEL;
+
 pub(crate) const START: u64 = 1_790_000_000_000;
 
 pub(crate) struct Bench {
@@ -60,6 +62,12 @@ impl Bench {
         wheel: timerlog::Config,
     ) -> Self {
         let timer = timer::Settings { wheel, ..timer::Settings::default() };
+        Self::open_with(disk, clock, FlushMode::Sync, timer, LevelTable::default())
+    }
+
+    /// As [`Bench::open`], with the small wheel of the simulation: it opens in no time.
+    pub(crate) fn open_small(disk: &SimDisk, clock: Arc<ManualClock>) -> Self {
+        let timer = timer::Settings { wheel: WHEEL, ..timer::Settings::default() };
         Self::open_with(disk, clock, FlushMode::Sync, timer, LevelTable::default())
     }
 

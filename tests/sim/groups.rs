@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
-use horolog::consumer::{AckOutcome, More, Received, ResetTo, TopicStats};
+use horolog::consumer::{AckOutcome, More, QueuesAtBound, Received, ResetTo, TopicStats};
 use horolog::message::{
     Attributes, GroupName, GroupSettings, Moment, NewMessage, StartFrom, TagFilter, TopicName,
 };
@@ -82,7 +82,7 @@ impl Bench {
     }
 }
 
-fn bodies(received: &[Received]) -> Vec<&str> {
+pub(crate) fn bodies(received: &[Received]) -> Vec<&str> {
     received.iter().map(|r| std::str::from_utf8(&r.body).expect("text")).collect()
 }
 
@@ -128,6 +128,33 @@ fn a_sparse_filter_neither_stalls_nor_costs_a_record_a_message() {
     bench.settle();
     assert_eq!(group.progress((topic.id, 0), |progress| progress.floor()), LEFT_OUT + 2);
     assert_eq!(bench.stats("g").oldest_unacked, None);
+}
+
+/// As many as may be out are: the queue is read no further, and is counted as one that waits, until one of them
+/// is acknowledged.
+#[test]
+fn a_queue_that_waits_for_acks_is_counted() {
+    const MAX_OUT: usize = 100_000;
+    let mut bench = Bench::new();
+    for index in 0..=MAX_OUT {
+        bench.put_tagged(None, "x");
+        // Bytes that wait for the disk are bounded.
+        if index % 10_000 == 0 {
+            bench.settle();
+        }
+    }
+    bench.settle();
+    let at_bound = |bench: &Bench| bench.engine.consumers.queues_at_bound();
+    let mut out = bench.turn("g", MAX_OUT - 1).0;
+    assert_eq!(at_bound(&bench), QueuesAtBound::default());
+    out.extend(bench.turn("g", 10).0);
+    assert_eq!((out.len(), bench.turn("g", 10).0.len()), (MAX_OUT, 0));
+    assert_eq!(at_bound(&bench), QueuesAtBound { out: 1, parked: 0 });
+    assert_eq!(bench.ack("g", &out[..1]), [AckOutcome::Ok]);
+    assert_eq!(at_bound(&bench), QueuesAtBound::default());
+    bench.settle();
+    assert_eq!(bench.turn("g", 10).0.len(), 1);
+    assert_eq!(at_bound(&bench), QueuesAtBound { out: 1, parked: 0 });
 }
 
 /// What was left out is not looked at again after a restart.

@@ -56,7 +56,7 @@ fn go_to(bench: &mut Bench, after: u64) {
     bench.settle();
 }
 
-fn lose_derived(disk: &SimDisk) {
+pub(crate) fn lose_derived(disk: &SimDisk) {
     let files = disk.files();
     for name in crate::operations::DERIVED {
         if files.iter().any(|file| file.starts_with(name)) {

@@ -10,7 +10,7 @@ use horolog::consumer::{AckOutcome, ResetError, ResetTo};
 
 use crate::model::{Checked, ensure};
 use crate::reads::Decision;
-use crate::world::{GROUPS, Held, Open, TOPICS, World};
+use crate::world::{GROUPS, Open, TOPICS, World};
 
 impl World {
     pub(crate) fn reset_offsets(&mut self) -> Checked {
@@ -84,6 +84,9 @@ impl World {
             }
         }
         self.model.returned.reset(group, &again);
+        // What was given back just now does not come by that any more.
+        let is_void = |open: &Open| matches!(open, Open::Nacked { group: of, number, .. } if *of == group && again.contains(number));
+        self.open.retain(|(_, open)| !is_void(open));
         // Whatever is not read again lost its lease, too.
         for message in self.model.messages.iter().filter(|message| message.topic_id == topic_id) {
             self.model.returned.not_out(group, message.number);
@@ -105,10 +108,7 @@ impl World {
             .into_iter()
             .partition::<Vec<_>, _>(|held| (held.group, held.topic) == (group, topic));
         self.held = held;
-        let returned = &self.model.returned;
-        // A retry is not touched by a reset.
-        let in_queue = |held: &Held| !returned.may_come_again(held.group, held.number);
-        self.void.extend(void.into_iter().filter(in_queue));
+        self.void.extend(void);
         self.void_by.entry((group, topic)).or_default().push(fence);
         let number = self.model.reads.number();
         let decision = Decision { number, fence, filter: None, starts, acked };

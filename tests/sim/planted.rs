@@ -60,4 +60,5 @@ planted! {
     a_decision_made_twice_is_noticed: Fault::DecideTwice;
     a_check_that_leaves_no_record_is_noticed: Fault::CheckNotRecorded;
     message_groups_that_nobody_looks_at_are_noticed: Fault::NoMessageGroups;
+    a_reset_that_leaves_the_retries_of_what_it_brings_back_is_noticed: Fault::ResetLeavesRetries;
 }

@@ -12,7 +12,7 @@ type Key = (usize, u64);
 pub(crate) struct Returned {
     /// Given back at least once, or a dead letter, whatever the disk made of it.
     again: BTreeSet<Key>,
-    /// There may be two of it: as a retry or dead letter, and in its queue, since offsets were reset.
+    /// There may be two of it: as a dead letter, and in its queue, since offsets were reset.
     doubled: BTreeSet<Key>,
     /// Redriven once: it has lost its place in the order.
     died: BTreeSet<Key>,
@@ -83,15 +83,11 @@ impl Returned {
         self.doubled.contains(&(group, number)) || self.forgot
     }
 
-    /// Of these, what was given back or may be dead comes twice from now on.
+    /// These come in their queue: no retry of them does.
     pub(crate) fn reset(&mut self, group: usize, numbers: &BTreeSet<u64>) {
         for &number in numbers {
-            let key = (group, number);
-            if self.again.contains(&key) {
-                self.doubled.insert(key);
-            }
-            self.nacked.remove(&key);
-            self.out.remove(&key);
+            self.nacked.remove(&(group, number));
+            self.out.remove(&(group, number));
         }
     }
 

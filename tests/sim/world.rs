@@ -23,7 +23,7 @@ pub(crate) const TOPICS: usize = 3;
 pub(crate) const GROUPS: usize = 2;
 /// The wheel of the simulation turns in 256 seconds, so that every bound is met often: far slots
 /// of 64 s, 3 days of them.
-const WHEEL: timerlog::Config = timerlog::Config {
+pub(crate) const WHEEL: timerlog::Config = timerlog::Config {
     precision_ms: 1000,
     near_slots: 256,
     far_slots: 4096,

@@ -59,6 +59,10 @@ pub enum Fault {
     NoMessageGroups,
     /// A place whose message went on counts as acknowledged for handles of before.
     ReturnedIsAcked,
+    /// The next one of a message group is released when the ack of the one before it is appended.
+    ReleasedBeforeFold,
+    /// What waits to come again comes also after a reset that brings it in its queue.
+    ResetLeavesRetries,
 }
 
 #[cfg(debug_assertions)]

@@ -174,7 +174,7 @@ fn a_lease_that_ran_out_before_a_reset_ends_no_lease_of_after() {
     bench.grant(1, 1);
     let before = bench.numbers;
     bench.leases.expiring(0);
-    bench.leases = QueueLeases::starting_at(0);
+    bench.leases = QueueLeases::starting_at(QueueProgress::starting_at(0));
     bench.grant(1, 1);
     bench.leases.expired(0, before);
     assert_eq!(bench.grant(1, 1), []);

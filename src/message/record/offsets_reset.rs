@@ -1,10 +1,10 @@
 //! From where a group reads a topic, and what of it (kind 19).
 //!
 //! ```text
-//! head   0          4          8         16      24       28        32
-//!        +----------+----------+---------+-------+--------+---------+
-//!        | group id | topic id | at ms   | fence | queues | filter  |
-//!        +----------+----------+---------+-------+--------+---------+
+//! head   0          4          8         16      24       28       32            40
+//!        +----------+----------+---------+-------+--------+--------+-------------+
+//!        | group id | topic id | at ms   | fence | queues | filter | retries end |
+//!        +----------+----------+---------+-------+--------+--------+-------------+
 //! body   queue offset 8, for each queue; then, if there is a filter: count 2, each tag: length 2, bytes
 //! ```
 //!
@@ -13,6 +13,8 @@
 //!   acknowledged is forgotten. All ones: the queue stays as it is.
 //! - *fence*: a lease number. Receipt handles of the group and topic with a lower one are void. It grows
 //!   from record to record, across restarts too.
+//! - *retries end*: where the group's retry queue of the topic ended. Nacks before this record, and units
+//!   before that end, of messages from their queue's offset on are void: those come in their queue.
 //! - *filter*: 0 leaves the filter as it is, 1 sets it. No tags are no filter.
 
 use super::tags::{self, Rest};
@@ -20,7 +22,7 @@ use super::{Encoded, Kind, Record, RecordError, length_u32, read_u32, read_u64};
 use crate::clock::Timestamp;
 use crate::message::TagFilter;
 
-const HEAD: usize = 32;
+const HEAD: usize = 40;
 const KEEP: u64 = u64::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub struct OffsetsReset {
     pub queues: Vec<Option<u64>>,
     /// `None` stays as it is.
     pub filter: Option<TagFilter>,
+    pub retries_end: u64,
 }
 
 impl OffsetsReset {
@@ -51,6 +54,7 @@ impl OffsetsReset {
         record.head(&self.fence.to_le_bytes());
         record.head(&length_u32(self.queues.len()).to_le_bytes());
         record.head(&u32::from(self.filter.is_some()).to_le_bytes());
+        record.head(&self.retries_end.to_le_bytes());
         record.finish(&body)
     }
 
@@ -81,6 +85,7 @@ impl OffsetsReset {
             fence: read_u64(head, 16),
             queues,
             filter,
+            retries_end: read_u64(head, 32),
         })
     }
 }

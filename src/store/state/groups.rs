@@ -2,10 +2,12 @@
 
 use super::{GroupState, Reader, StateError, Writer};
 use crate::clock::Timestamp;
+use crate::message::offset::Offset;
 use crate::message::record::{decode_settings, encode_settings};
 use crate::message::{GroupSettings, TagFilter};
 use crate::store::groups::Reading;
 use crate::store::progress::QueueProgress;
+use crate::store::resets::{Reset, Resets};
 
 /// Instead of a count of tags: the filter is not decided.
 const UNDECIDED: u32 = u32::MAX;
@@ -70,6 +72,11 @@ fn encode_progress(progress: &QueueProgress, out: &mut Writer) {
     out.u64(vouched_from);
     out.count(returned.len());
     returned.iter().for_each(|&offset| out.u64(offset));
+    let resets = progress.resets().parts();
+    out.count(resets.len());
+    for reset in resets {
+        [reset.at.get(), reset.start, reset.retries_end].into_iter().for_each(|part| out.u64(part));
+    }
 }
 
 fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> {
@@ -81,7 +88,12 @@ fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> 
     let progress = QueueProgress::from_parts(floor, stretches, attempts);
     let vouched_from = input.u64()?;
     let returned = input.list(Reader::u64)?.into_iter().collect();
-    Ok(progress.with_returned(delays.into_iter().collect(), vouched_from, returned))
+    let resets = input.list(|input| {
+        let at = Offset::new(input.u64()?);
+        Ok(Reset { at, start: input.u64()?, retries_end: input.u64()? })
+    })?;
+    let progress = progress.with_returned(delays.into_iter().collect(), vouched_from, returned);
+    Ok(progress.with_resets(Resets::from_parts(resets)))
 }
 
 fn encode_reading(reading: &Reading, out: &mut Writer) {

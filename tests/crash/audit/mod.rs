@@ -4,13 +4,14 @@
 //! earliest to the end, after the last fault.
 
 mod report;
+mod returned;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 pub(crate) use self::report::{Kills, Report, Tally};
 use crate::ledger::{
-    Accepted, Ack, Bytes, Cancel, Cancelled, Delivery, Entry, Outcome, Place, Put,
+    Accepted, Ack, Bytes, Cancel, Cancelled, Delivery, Entry, Nack, Outcome, Place, Put,
 };
 
 /// A promise that was broken.
@@ -32,8 +33,12 @@ pub(crate) enum Fault {
     Altered,
     /// A place that was given twice, or a gap between places.
     Places,
-    /// An attempt that is lower than one before.
+    /// An attempt that is lower than one before, or higher than there are.
     Attempts,
+    /// Told given back, and handed out again too soon, or as if it had not been out.
+    AfterNack,
+    /// In an ordered group, after one that stands behind it.
+    Order,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,12 +98,23 @@ impl<'a> Message<'a> {
 pub(crate) struct Audit<'a> {
     messages: BTreeMap<u64, Message<'a>>,
     acks: Vec<(usize, &'a Ack)>,
+    nacks: Vec<(usize, &'a Nack)>,
+    /// When all dead letters of which group were about to be redriven.
+    redriving: Vec<(usize, &'a str)>,
+    redriven: u64,
     auditor: &'a str,
 }
 
 impl<'a> Audit<'a> {
     pub(crate) fn of(entries: &'a [Entry], auditor: &'a str) -> Self {
-        let mut audit = Self { messages: BTreeMap::new(), acks: Vec::new(), auditor };
+        let mut audit = Self {
+            messages: BTreeMap::new(),
+            acks: Vec::new(),
+            nacks: Vec::new(),
+            redriving: Vec::new(),
+            redriven: 0,
+            auditor,
+        };
         for (at, entry) in entries.iter().enumerate() {
             match entry {
                 Entry::Put(put) => audit.message(put.number).put = Some(put),
@@ -117,6 +133,9 @@ impl<'a> Audit<'a> {
                     audit.message(delivery.number).deliveries.push((at, delivery));
                 }
                 Entry::Ack(ack) => audit.acks.push((at, ack)),
+                Entry::Nack(nack) => audit.nacks.push((at, nack)),
+                Entry::Redriving { group } => audit.redriving.push((at, group)),
+                Entry::Redriven(count) => audit.redriven += count,
             }
         }
         for message in audit.messages.values_mut() {
@@ -199,9 +218,11 @@ impl<'a> Audit<'a> {
             for delivery in message.deliveries() {
                 check_delivery(&mut violations, number, message, delivery);
             }
-            check_attempts(&mut violations, number, message);
+            self.check_attempts(&mut violations, number, message);
         }
         self.check_acks(&mut violations);
+        self.check_nacks(&mut violations);
+        self.check_order(&mut violations);
         self.check_places(&mut violations);
         let (tally, violations) = (self.tally(), violations.0);
         Report { tally, violations, kills: Kills::default(), segments: 0 }
@@ -290,6 +311,14 @@ impl<'a> Audit<'a> {
         }
         let acked = self.acks.iter().filter(|(_, ack)| ack.outcome == Outcome::Ok(()));
         tally.acked = acked.count();
+        let nacked = self.nacks.iter().filter(|(_, nack)| nack.outcome == Outcome::Ok(()));
+        tally.nacked = nacked.count();
+        tally.redriven = usize::try_from(self.redriven).unwrap_or(usize::MAX);
+        let put = self.messages.values().filter_map(|message| message.put);
+        let leveled = put.filter(|put| {
+            put.accepted().is_some() && matches!(put.asked, crate::ledger::Asked::Level(_))
+        });
+        tally.leveled = leveled.count();
         tally
     }
 }
@@ -344,19 +373,6 @@ fn check_delivery(
     violations.add(Fault::Altered, altered, || {
         format!("message {number} was put as {put:?} and came as {delivery:?}")
     });
-}
-
-fn check_attempts(violations: &mut Violations, number: u64, message: &Message<'_>) {
-    for later in message.deliveries() {
-        // Only what had come before the later one was asked for is certainly earlier.
-        let earlier = message.deliveries.iter().filter(|(at, _)| *at < later.began);
-        let of_group = earlier.filter(|(_, earlier)| earlier.group == later.group);
-        let highest = of_group.map(|(_, earlier)| earlier.attempt).max();
-        let back = highest.is_some_and(|highest| later.attempt < highest);
-        violations.add(Fault::Attempts, back || later.attempt == 0, || {
-            format!("message {number} went back from attempt {highest:?}: {later:?}")
-        });
-    }
 }
 
 #[cfg(test)]

@@ -34,7 +34,10 @@ pub(crate) struct Tally {
     pub cancelled: usize,
     pub told_delivered: usize,
     pub fired: usize,
+    pub leveled: usize,
     pub acked: usize,
+    pub nacked: usize,
+    pub redriven: usize,
     /// Handed to one group more than once: leases that ran out, and lives that ended.
     pub redelivered: usize,
 }
@@ -61,7 +64,10 @@ impl fmt::Display for Report {
             ("cancelled", tally.cancelled),
             ("told already delivered", tally.told_delivered),
             ("fired", tally.fired),
+            ("put with a level", tally.leveled),
             ("acked", tally.acked),
+            ("given back", tally.nacked),
+            ("redriven", tally.redriven),
             ("handed out again", tally.redelivered),
             ("segments of the log", self.segments),
             ("lost", self.count(Fault::Lost)),

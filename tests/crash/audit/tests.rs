@@ -46,6 +46,23 @@ fn acked() -> Entry {
     Entry::Ack(Ack { group: "workers".to_owned(), number: 1, outcome: Outcome::Ok(()) })
 }
 
+fn nacked(attempt: u32) -> Entry {
+    let (group, outcome) = ("workers".to_owned(), Outcome::Ok(()));
+    Entry::Nack(Nack { group, number: 1, attempt, earliest: 1002, outcome })
+}
+
+fn redriving() -> Entry {
+    Entry::Redriving { group: "workers".to_owned() }
+}
+
+/// One of a message group, to the group that gets them in order.
+fn in_order(number: u64, offset: u64, began: usize) -> Entry {
+    delivery(number, offset, |delivery| {
+        delivery.group = crate::consumer::ORDERED.to_owned();
+        delivery.began = began;
+    })
+}
+
 fn faults(entries: &[Entry]) -> Vec<Fault> {
     let report = Audit::of(entries, AUDITOR).report(2000);
     report.violations.into_iter().map(|violation| violation.fault).collect()
@@ -65,6 +82,18 @@ fn what_is_promised_is_no_fault() {
         vec![unknown(), seen()],
         vec![refused()],
         vec![accepted(1), to_workers(1, 1), to_workers(2, 2), acked(), seen()],
+        vec![accepted(1), to_workers(1, 1), nacked(1), to_workers(3, 2), seen()],
+        // It died meanwhile, and was redriven.
+        vec![accepted(1), to_workers(1, 3), nacked(3), redriving(), to_workers(3, 1), seen()],
+        vec![
+            accepted(2),
+            accepted(16),
+            delivery(2, 0, |_| {}),
+            delivery(16, 1, |_| {}),
+            in_order(2, 0, 4),
+            in_order(2, 0, 5),
+            in_order(16, 1, 6),
+        ],
         // The receive was under way when the ack was told.
         vec![accepted(1), acked(), to_workers(1, 1), seen()],
     ] {
@@ -96,6 +125,23 @@ fn every_broken_promise_is_found() {
         (Fault::Places, vec![accepted(1), delivery(1, 1, |_| {})]),
         (Fault::Places, vec![accepted(1), seen(), seen()]),
         (Fault::Attempts, vec![accepted(1), to_workers(1, 2), to_workers(2, 1), seen()]),
+        (Fault::Attempts, vec![accepted(1), to_workers(1, 4), seen()]),
+        // It had attempts left, so it was not dead.
+        (Fault::Attempts, vec![accepted(1), to_workers(1, 2), redriving(), to_workers(3, 1)]),
+        (Fault::AfterNack, vec![accepted(1), to_workers(1, 1), nacked(1), to_workers(3, 1)]),
+        (
+            Fault::AfterNack,
+            vec![
+                accepted(1),
+                to_workers(1, 1),
+                nacked(1),
+                delivery(1, 0, |delivery| {
+                    delivery.group = "workers".to_owned();
+                    (delivery.began, delivery.attempt, delivery.received_at) = (3, 2, 1001);
+                }),
+            ],
+        ),
+        (Fault::Order, vec![accepted(2), accepted(16), in_order(16, 1, 2), in_order(2, 0, 3)]),
     ] {
         let found = faults(&entries);
         assert!(found.contains(&fault), "{fault:?} is not in {found:?}: {entries:?}");

@@ -231,6 +231,7 @@ fn reset(queues: Vec<Option<u64>>, filter: Option<TagFilter>) -> Fact {
         fence: 2 << 40 | 5,
         queues,
         filter,
+        retries_end: 6,
     })
 }
 
