@@ -10,9 +10,11 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::api::{Api, Limits, Server};
+use crate::check_back::CheckBack;
 use crate::clock::Clock;
 use crate::config::{Config, Exposure};
 use crate::metrics::Metrics;
+use crate::outbound::{Outbound, OutboundSettings, SystemResolver};
 use crate::service::{OpenError, Service, ServiceConfig, ServiceHandle};
 use crate::shutdown::{Signal, Signals};
 
@@ -59,6 +61,7 @@ pub struct App {
     service: Service,
     handle: ServiceHandle,
     tidying: JoinHandle<()>,
+    check_back: JoinHandle<()>,
 }
 
 impl App {
@@ -73,15 +76,19 @@ impl App {
         let listen = |cause| StartError::Listen { address, cause };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let metrics = Arc::new(Metrics::new());
-        let api = Api::new(limits(config), Arc::clone(&metrics));
+        let outbound = Arc::new(outbound(config, listener.local_addr().map_err(listen)?));
+        let api = Api::new(limits(config), Arc::clone(&metrics), Arc::clone(&outbound));
         let server = Server::start(listener, api.clone()).map_err(listen)?;
         if config.exposure == Exposure::Insecure {
             tracing::warn!(address = %server.address(), "listening for everyone, without authentication");
         }
+        let clock = Arc::clone(&world.clock);
         let (service, handle) = open(service_config(config), world, Arc::clone(&metrics)).await?;
         api.open(service.clone());
         let tidying = tokio::spawn(tidy(metrics));
-        Ok(Self { server, service, handle, tidying })
+        let check_back = CheckBack { service: service.clone(), outbound, clock };
+        let check_back = tokio::spawn(check_back.run());
+        Ok(Self { server, service, handle, tidying, check_back })
     }
 
     /// Where it listens; the port is a real one, even when 0 was asked for.
@@ -94,8 +101,11 @@ impl App {
     pub async fn stop(self) {
         self.service.drain();
         self.tidying.abort();
-        if tokio::time::timeout(CONNECTIONS_END, self.server.end()).await.is_err() {
+        let calls = self.check_back.abort_handle();
+        let ends = async { tokio::join!(self.server.end(), self.check_back) };
+        if tokio::time::timeout(CONNECTIONS_END, ends).await.is_err() {
             tracing::warn!("some connections did not finish in time");
+            calls.abort();
         }
         let handle = self.handle;
         if let Err(error) = tokio::task::spawn_blocking(move || handle.stop()).await {
@@ -162,6 +172,16 @@ fn service_config(config: &Config) -> ServiceConfig {
         checkpoint_interval_ms: config.checkpoint_interval_ms,
         levels: config.delay_levels.clone(),
     }
+}
+
+fn outbound(config: &Config, own: SocketAddr) -> Outbound {
+    let settings = OutboundSettings {
+        private_targets: config.private_targets,
+        own_listeners: vec![own],
+        extra_roots: Vec::new(),
+    };
+    Outbound::new(settings, Arc::new(SystemResolver))
+        .expect("there are no roots of our own to be bad")
 }
 
 fn limits(config: &Config) -> Limits {

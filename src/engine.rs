@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use timerlog::disk::Directory;
+use tokio::sync::Notify;
 
 use crate::clock::{Clock, Now};
 use crate::commitlog::Damage;
@@ -22,7 +23,7 @@ use crate::store::dispatch::DispatchStage;
 use crate::store::flush::{FlushObserver, FlushStage};
 use crate::store::{self, MakeError, Store, StoreError};
 use crate::timer;
-use crate::transaction::Checks;
+use crate::transaction::{Asked, Checks};
 
 /// How the engine works.
 #[derive(Clone, Debug)]
@@ -77,6 +78,8 @@ pub struct Engine {
     /// Checks of open transactions, and those who wait for some.
     pub checks: Arc<Checks>,
     pub check_polls: Arc<LongPolls>,
+    /// Told when a host is to be asked for a check.
+    pub check_calls: Arc<Notify>,
     pub timer: Arc<timer::Shared>,
     /// Reads what is pending.
     pub pending: timer::Pending,
@@ -107,9 +110,14 @@ impl Engine {
         let releases = Box::new(Releases(Arc::clone(&timers)));
         let check_polls = Arc::new(LongPolls::default());
         let woken = Arc::clone(&check_polls);
-        let wake = move |group: &str| {
-            let (high, low) = row_of(group);
-            woken.wake(high, low, 1);
+        let check_calls = Arc::new(Notify::new());
+        let call = Arc::clone(&check_calls);
+        let wake = move |asked: &Asked| match asked {
+            Asked::Group(group) => {
+                let (high, low) = row_of(group);
+                woken.wake(high, low, 1);
+            }
+            Asked::Host(_) => call.notify_one(),
         };
         let checks = Arc::new(Checks::new(Arc::clone(&store), Box::new(wake)));
         let due = Arc::clone(&checks) as Arc<dyn timer::DueChecks>;
@@ -138,6 +146,7 @@ impl Engine {
             consumers,
             checks,
             check_polls,
+            check_calls,
             timer: timer.shared,
             pending,
             participant: timer.participant,

@@ -11,10 +11,11 @@ use serde_json::value::RawValue;
 
 use super::fields::{Label, Properties, check_keys, check_label};
 use super::moment::{Asked, duration, moment};
-use super::problem::Problem;
+use super::problem::{Code, Problem};
 use super::trace::Trace;
-use crate::message::record::Terms;
+use crate::message::record::{CheckUrl, Terms};
 use crate::message::{Attributes, GroupName, MAX_DELAY_MS, NewMessage};
+use crate::outbound::{Outbound, Secret};
 
 /// How deep a JSON body may nest.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -31,9 +32,6 @@ const ABANDON_AFTER_MS: u64 = 72 * 60 * 60 * 1000;
 /// The shortest of these times, and the most checks.
 const SHORTEST_MS: u64 = 100;
 const MOST_CHECKS: u32 = 1000;
-
-const NO_CHECK_URL: &str = "this version asks by POST /v1/producer-groups/{group}/checks; checkUrl and \
-                            checkSecret come with push";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -90,10 +88,14 @@ pub(super) fn read(json: &Bytes, headers: &HeaderMap) -> Result<NewMessage, Prob
     message(json, written, headers)
 }
 
-/// Reads a half message, and the terms of its transaction.
-pub(super) fn read_half(json: &Bytes, headers: &HeaderMap) -> Result<(NewMessage, Terms), Problem> {
+/// Reads a half message, and the terms of its transaction. `outbound` says which URLs may be asked.
+pub(super) fn read_half(
+    json: &Bytes,
+    headers: &HeaderMap,
+    outbound: &Outbound,
+) -> Result<(NewMessage, Terms), Problem> {
     let written = parse(json)?;
-    let terms = written.terms()?;
+    let terms = written.terms(outbound)?;
     Ok((message(json, written, headers)?, terms))
 }
 
@@ -118,13 +120,7 @@ impl Written<'_> {
         given.into_iter().find(|(given, _)| *given).map(|(_, field)| field)
     }
 
-    fn terms(&self) -> Result<Terms, Problem> {
-        for (given, pointer) in [(self.check_url, "/checkUrl"), (self.check_secret, "/checkSecret")]
-        {
-            if given.is_some() {
-                return Err(Problem::invalid(NO_CHECK_URL).at(pointer));
-            }
-        }
+    fn terms(&self, outbound: &Outbound) -> Result<Terms, Problem> {
         let group = self.producer_group.as_deref();
         let group = group.ok_or_else(|| {
             Problem::invalid("a transaction needs a producerGroup").at("/producerGroup")
@@ -137,8 +133,36 @@ impl Written<'_> {
             check_interval_ms: time(self.check_interval, CHECK_INTERVAL_MS, "/checkInterval")?,
             max_checks: max_checks(self.max_checks)?,
             abandon_after_ms: time(self.abandon_after, ABANDON_AFTER_MS, "/abandonAfter")?,
+            check_url: self.check_url(outbound)?,
         })
     }
+
+    fn check_url(&self, outbound: &Outbound) -> Result<Option<CheckUrl>, Problem> {
+        let Some(url) = self.check_url else {
+            return match self.check_secret {
+                None => Ok(None),
+                Some(_) => {
+                    Err(Problem::invalid("a checkSecret needs a checkUrl").at("/checkSecret"))
+                }
+            };
+        };
+        let url = text_of(url, "/checkUrl")?;
+        outbound.target(&url).map_err(|error| {
+            Problem::new(Code::UrlNotAllowed, error.to_string()).at("/checkUrl")
+        })?;
+        let secret = self.check_secret.map(|secret| text_of(secret, "/checkSecret")).transpose()?;
+        if let Some(secret) = &secret {
+            secret
+                .parse::<Secret>()
+                .map_err(|error| Problem::invalid(error.to_string()).at("/checkSecret"))?;
+        }
+        Ok(Some(CheckUrl { url, secret }))
+    }
+}
+
+fn text_of(given: &RawValue, pointer: &str) -> Result<String, Problem> {
+    serde_json::from_str(given.get())
+        .map_err(|_| Problem::invalid("a text is expected here").at(pointer))
 }
 
 fn time(given: Option<&RawValue>, default_ms: u64, pointer: &str) -> Result<u64, Problem> {

@@ -63,8 +63,10 @@ use tokio::sync::Semaphore;
 
 pub use limits::Limits;
 pub use server::Server;
+pub(crate) use transactions::check_json;
 
 use crate::metrics::{Metrics, Route};
+use crate::outbound::Outbound;
 use crate::service::{Readiness, Service};
 use body::Budget;
 use problem::{Code, Problem};
@@ -84,17 +86,20 @@ struct Shared {
     budget: Budget,
     /// One permit for each receive that may wait.
     waiting: Semaphore,
+    /// Says which URLs the server may call.
+    outbound: Arc<Outbound>,
 }
 
 impl Api {
     /// A door with nothing behind it yet: alive, and not ready.
-    pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Self {
+    pub fn new(limits: Limits, metrics: Arc<Metrics>, outbound: Arc<Outbound>) -> Self {
         let shared = Shared {
             service: OnceLock::new(),
             metrics,
             limits,
             budget: Budget::new(limits.request_bytes),
             waiting: Semaphore::new(limits.waiting_receives),
+            outbound,
         };
         Self { shared: Arc::new(shared) }
     }

@@ -42,6 +42,7 @@ pub(super) enum Code {
     MessageDamaged,
     TransactionOpen,
     TransactionNotFound,
+    UrlNotAllowed,
     DecidedOtherwise,
     TransactionAbandoned,
     TransactionNotAbandoned,
@@ -91,6 +92,11 @@ impl Code {
             Self::TransactionNotFound => {
                 (StatusCode::NOT_FOUND, "TRANSACTION_NOT_FOUND", "There is no such transaction")
             }
+            Self::UrlNotAllowed => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "URL_NOT_ALLOWED",
+                "The server may not call this URL",
+            ),
             Self::DecidedOtherwise => (
                 StatusCode::CONFLICT,
                 "DECIDED_OTHERWISE",

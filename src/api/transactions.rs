@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::http::request::Parts;
 use axum::response::Response;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -46,7 +47,7 @@ async fn accept(api: &Api, topic: Segment, request: Request) -> Result<Response,
     raw_put::refuse_headers(&head.headers)?;
     let limits = &api.shared.limits;
     let held = body::read(body, limits.json_put_bytes(), &api.shared.budget).await?;
-    let (message, terms) = json_put::read_half(&held.bytes, &head.headers)?;
+    let (message, terms) = json_put::read_half(&held.bytes, &head.headers, &api.shared.outbound)?;
     if message.body.len() > limits.body_bytes {
         return Err(stored_too_large(message.body.len(), limits.body_bytes));
     }
@@ -238,6 +239,12 @@ impl<'a> From<&'a CheckView> for Check<'a> {
             check: view.check,
         }
     }
+}
+
+/// A check as JSON: the same for a caller who asks for it and for a URL that is asked.
+pub(crate) fn check_json(view: &CheckView) -> Bytes {
+    let json = serde_json::to_vec(&Check::from(view)).expect("it has text for keys");
+    json.into()
 }
 
 pub(super) async fn checks(State(api): State<Api>, group: Segment, request: Request) -> Response {

@@ -219,8 +219,8 @@ pub fn hand_out(
     }))
 }
 
-/// Takes back a check whose caller went away: it has not counted, and is due again. Nothing happens when the
-/// transaction has gone on since.
+/// Takes back a check that nobody was given: it has not counted, and is due again at `due_at`. Nothing happens
+/// when the transaction has gone on since.
 ///
 /// # Errors
 ///
@@ -229,12 +229,13 @@ pub fn give_back(
     store: &Store,
     found: &Found,
     handed: &HandedOut,
+    due_at: Timestamp,
     now: Timestamp,
 ) -> Result<(), ChangeError> {
     advance(store, found, now, RoundKind::Check, |live, _| match live.fate() {
         Fate::Open(open) if live.cause == handed.cause => Some(Clockwork {
             count: open.count.saturating_sub(1),
-            next_check_at: Some(now),
+            next_check_at: Some(due_at),
             abandoned_at: handed.abandoned_at,
         }),
         _ => None,

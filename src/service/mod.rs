@@ -5,6 +5,7 @@
 //! waits for the disk, and runs the stages on threads.
 
 mod answers;
+mod check_calls;
 mod dead_letters;
 mod decide;
 mod groups;
@@ -25,6 +26,7 @@ pub use answers::{
     SearchPage, ServiceConfig, TimerAccepted, TimerError, TopicError, TopicProgress, TopicView,
     Unavailable, WithBody,
 };
+pub use check_calls::CheckCall;
 pub use scheduled::{
     BulkCancelled, MAX_BUCKETS, ScheduledError, ScheduledPage, ScheduledQuery, TimelineRequest,
 };
@@ -210,9 +212,11 @@ impl Service {
         self.0.draining.store(true, Ordering::Release);
         self.0.engine.consumers.polls().drain();
         self.0.engine.check_polls.drain();
+        self.0.engine.check_calls.notify_one();
     }
 
-    fn is_draining(&self) -> bool {
+    /// Whether the server is about to stop.
+    pub fn is_draining(&self) -> bool {
         self.0.draining.load(Ordering::Acquire)
     }
 

@@ -14,7 +14,7 @@ use crate::message::{Attributes, GroupName, NewMessage, TopicName};
 use crate::producer::{
     self, BodyError, ChangeError, EndAnswer, Fate, Found, Resumed, TransactionStanding,
 };
-use crate::transaction::Check;
+use crate::transaction::{Asked, Check};
 
 pub use crate::producer::Ended;
 
@@ -295,7 +295,8 @@ impl Service {
         let deadline = tokio::time::Instant::now() + Duration::from_millis(wait_ms);
         let (high, low) = Engine::check_row(group.as_str());
         let mut poll = engine.check_polls.join(high, low);
-        let mut may_look = match poll.admission(engine.checks.may_have(group.as_str())) {
+        let asked = Asked::Group(group.as_str().to_owned());
+        let mut may_look = match poll.admission(engine.checks.may_have(&asked)) {
             Admission::Look => true,
             Admission::Nothing => false,
             Admission::Held => {
@@ -304,7 +305,7 @@ impl Service {
             }
         };
         loop {
-            if may_look && let Some(handed) = self.look_for_checks(&mut poll, group, max).await? {
+            if may_look && let Some(handed) = self.look_for_checks(&mut poll, &asked, max).await? {
                 let views = self.check_views(&handed).await?;
                 handed.take();
                 return Ok(views);
@@ -320,15 +321,12 @@ impl Service {
     async fn look_for_checks(
         &self,
         poll: &mut Poll,
-        group: &GroupName,
+        asked: &Asked,
         max: usize,
     ) -> Result<Option<Handed>, Unavailable> {
         poll.looks();
-        while self.0.engine.checks.may_have(group.as_str()) && !self.is_draining() {
-            let name = group.clone();
-            let handed = self.look::<_, _, Refused>(move |service| service.take(&name, max)).await;
-            let (handed, receipt) = handed.map_err(|refused| refused.0)?;
-            self.durable(&receipt).await?;
+        while self.0.engine.checks.may_have(asked) && !self.is_draining() {
+            let handed = self.take_checks(asked, max).await?;
             if !handed.checks.is_empty() {
                 poll.is_served();
                 return Ok(Some(handed));
@@ -338,8 +336,22 @@ impl Service {
         Ok(None)
     }
 
-    fn take(&self, group: &GroupName, max: usize) -> Result<(Handed, Receipt), ChangeError> {
-        let taken = self.0.engine.checks.take(group.as_str(), max, self.now())?;
+    /// Takes checks for whoever is asked; they are durable.
+    pub(super) async fn take_checks(
+        &self,
+        asked: &Asked,
+        max: usize,
+    ) -> Result<Handed, Unavailable> {
+        let asked = asked.clone();
+        let take = move |service: &Self| service.take(&asked, max);
+        let (handed, receipt) =
+            self.look::<_, _, Refused>(take).await.map_err(|refused| refused.0)?;
+        self.durable(&receipt).await?;
+        Ok(handed)
+    }
+
+    fn take(&self, asked: &Asked, max: usize) -> Result<(Handed, Receipt), ChangeError> {
+        let taken = self.0.engine.checks.take(asked, max, self.now())?;
         Ok((Handed { service: self.clone(), checks: taken.checks }, taken.receipt))
     }
 
@@ -349,8 +361,21 @@ impl Service {
         blocking(views).await?
     }
 
+    /// Gives back a check that nobody was given: it has not counted, and is due again after `wait_ms`.
+    pub(super) async fn give_back(&self, check: Check, wait_ms: u64) {
+        let Check { found, handed } = check;
+        let attempt = move |service: &Self| {
+            let now = service.now();
+            let due = now.checked_add(wait_ms).unwrap_or(now);
+            producer::give_back(&service.0.engine.store, &found, &handed, due, now)
+        };
+        if let Err(Refused(error)) = self.look::<_, ChangeError, Refused>(attempt).await {
+            tracing::warn!(%error, "a check that nobody was given has counted");
+        }
+    }
+
     /// Nothing when the disk has not kept the body: nobody can answer for it, and its checks run out.
-    fn check_view(&self, check: &Check) -> Option<Result<CheckView, Unavailable>> {
+    pub(super) fn check_view(&self, check: &Check) -> Option<Result<CheckView, Unavailable>> {
         let store = &self.0.engine.store;
         let message = &check.found.message;
         let body = match producer::body(store, &check.found) {
@@ -374,14 +399,14 @@ impl Service {
 
 /// Checks that were recorded for a caller; when it goes away before it takes them they are given back.
 #[derive(Debug)]
-struct Handed {
+pub(super) struct Handed {
     service: Service,
     checks: Vec<Check>,
 }
 
 impl Handed {
-    fn take(mut self) {
-        self.checks.clear();
+    pub(super) fn take(mut self) -> Vec<Check> {
+        std::mem::take(&mut self.checks)
     }
 }
 
@@ -392,18 +417,9 @@ impl Drop for Handed {
         }
         // Without a runtime the server is gone, and the checks have counted.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        for Check { found, handed } in std::mem::take(&mut self.checks) {
+        for check in std::mem::take(&mut self.checks) {
             let service = self.service.clone();
-            runtime.spawn(async move {
-                let attempt = move |service: &Service| {
-                    let now = service.now();
-                    producer::give_back(&service.0.engine.store, &found, &handed, now)
-                };
-                if let Err(Refused(error)) = service.look::<_, ChangeError, Refused>(attempt).await
-                {
-                    tracing::warn!(%error, "a check that nobody was given has counted");
-                }
-            });
+            runtime.spawn(async move { service.give_back(check, 0).await });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::parked::{Due, Parked};
+use super::parked::{Asked, Due, Parked};
 use crate::clock::Timestamp;
 use crate::commitlog::{AppendError, Receipt};
 use crate::message::offset::Offset;
@@ -19,8 +19,8 @@ pub const LOOK_AGAIN_MS: u64 = 60_000;
 /// An interval of checks may be shorter than looking is worth.
 const LOOK_AGAIN_MS_MIN: u64 = 1000;
 
-/// Told which group has a check to be asked for; must not block.
-type Wake = Box<dyn Fn(&str) + Send + Sync>;
+/// Told for whom a check waits; must not block.
+type Wake = Box<dyn Fn(&Asked) + Send + Sync>;
 
 /// All checks that are due. Shared by reference.
 pub struct Checks {
@@ -59,22 +59,27 @@ impl Checks {
         self.parked.lock().len()
     }
 
-    /// Whether the group has something to ask for, perhaps.
-    pub fn may_have(&self, group: &str) -> bool {
-        self.parked.lock().has(group)
+    /// Whether something waits for them, perhaps.
+    pub fn may_have(&self, asked: &Asked) -> bool {
+        self.parked.lock().has(asked)
     }
 
-    /// Takes up to `max` checks for a caller of the group. It must be given them, or each must be
+    /// The next host that is to be asked for something, in turn after `after`, of those that are `free`.
+    pub fn next_host(&self, after: &str, free: impl FnMut(&str) -> bool) -> Option<String> {
+        self.parked.lock().next_host(after, free)
+    }
+
+    /// Takes up to `max` checks for who is asked. They must be given them, or each must be
     /// [given back](producer::give_back).
     ///
     /// # Errors
     ///
     /// [`ChangeError`], when nothing could be taken; what could not be is parked as before.
-    pub fn take(&self, group: &str, max: usize, now: Timestamp) -> Result<Taken, ChangeError> {
+    pub fn take(&self, asked: &Asked, max: usize, now: Timestamp) -> Result<Taken, ChangeError> {
         let mut checks = Vec::new();
         let mut receipt = self.store.log().latest_receipt();
         while checks.len() < max {
-            let first = self.parked.lock().take(group);
+            let first = self.parked.lock().take(asked);
             let Some((due, abandoned_at)) = first else { break };
             match self.hand_out(due.cause, now) {
                 Ok(None) => {}
@@ -85,7 +90,7 @@ impl Checks {
                 // Its topic is gone.
                 Err(ChangeError::Unknown) => {}
                 Err(error) => {
-                    self.parked.lock().park(group, due, abandoned_at);
+                    self.parked.lock().park(asked, due, abandoned_at);
                     if checks.is_empty() {
                         return Err(error);
                     }
@@ -134,9 +139,9 @@ impl Checks {
             return Ok(CheckOutcome::Again(clockwork.wakes_at()));
         };
         let Some(terms) = &found.message.terms else { return Ok(CheckOutcome::Done) };
-        let group = &terms.producer_group;
-        if self.parked.lock().park(group, Due { at, cause }, clockwork.abandoned_at) {
-            (self.wake)(group);
+        let asked = Asked::of(terms);
+        if self.parked.lock().park(&asked, Due { at, cause }, clockwork.abandoned_at) {
+            (self.wake)(&asked);
         }
         let again = terms.check_interval_ms.clamp(LOOK_AGAIN_MS_MIN, LOOK_AGAIN_MS);
         Ok(CheckOutcome::Again(later(now, again).min(clockwork.abandoned_at)))

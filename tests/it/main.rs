@@ -4,6 +4,7 @@ mod batches;
 mod bounds;
 mod change_races;
 mod changes;
+mod check_back;
 mod cli;
 mod cli_dead_letters;
 mod cli_errors;

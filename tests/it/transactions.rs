@@ -340,8 +340,6 @@ async fn what_is_malformed_is_refused_and_nothing_is_stored() {
         (value!({"maxChecks": null}), "/maxChecks"),
         (value!({"abandonAfter": "0s"}), "/abandonAfter"),
         (value!({"abandonAfter": "40000d"}), "/abandonAfter"),
-        (value!({"checkUrl": "https://example.com/check"}), "/checkUrl"),
-        (value!({"checkSecret": "s"}), "/checkSecret"),
     ] {
         let answer = post(&mut client, PREPARE, half(more.clone()).to_string()).await;
         assert_eq!(refusal(&answer), (400, "INVALID_REQUEST".to_owned()), "{more}");

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use horolog::clock::Clock;
-use horolog::message::record::Terms;
+use horolog::message::record::{CheckUrl, Terms};
 use horolog::message::{Moment, NewMessage, State, TopicName};
 use horolog::producer::{self, ChangeError, EndAnswer, Ended, Fate, Found, PutAnswer, Resumed};
+use horolog::transaction::Asked;
 use timerlog::disk::sim::{Random, SimDisk};
 
 use crate::bench::Bench;
@@ -69,7 +70,7 @@ impl Half {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TransactionCoverage(BTreeMap<&'static str, u64>);
 
-const HAPPENED: [&str; 10] = [
+const HAPPENED: [&str; 11] = [
     "prepared",
     "committed",
     "committed with a moment",
@@ -78,6 +79,7 @@ const HAPPENED: [&str; 10] = [
     "told abandoned",
     "checked",
     "given back",
+    "not reached",
     "resumed",
     "listed",
 ];
@@ -104,6 +106,11 @@ fn producer_group(index: usize) -> String {
     format!("producer-{index}")
 }
 
+/// Some transactions of a group are asked about at its own server.
+fn check_url(group: &str) -> CheckUrl {
+    CheckUrl { url: format!("https://{group}/checks?all"), secret: None }
+}
+
 impl World {
     pub(crate) fn transaction_operation(&mut self) -> Checked {
         match self.random.below(20) {
@@ -124,6 +131,11 @@ impl World {
             check_interval_ms: 100 + self.random.below(60_000),
             max_checks: 1 + u32::try_from(self.random.below(3)).expect("small"),
             abandon_after_ms: 10_000 + self.random.below(200_000),
+            check_url: None,
+        };
+        let terms = match self.random.once_in(3) {
+            true => Terms { check_url: Some(check_url(&terms.producer_group)), ..terms },
+            false => terms,
         };
         let number = known.number;
         let (engine, now) = (self.engine(), self.clock.now().wall);
@@ -240,9 +252,11 @@ impl World {
 
     fn ask_for_checks(&mut self) -> Checked {
         let group = producer_group(self.index(PRODUCERS));
+        let by_url = self.random.once_in(2);
+        let asked = if by_url { Asked::Host(group.clone()) } else { Asked::Group(group.clone()) };
         let max = 1 + self.index(3);
         let now = self.clock.now().wall;
-        let taken = match self.engine().checks.take(&group, max, now) {
+        let taken = match self.engine().checks.take(&asked, max, now) {
             Ok(taken) => taken,
             Err(ChangeError::Look(_) | ChangeError::Append(_)) => return Ok(()),
             Err(error) => return Err(error.to_string()),
@@ -254,10 +268,15 @@ impl World {
             let id = check.found.id(store);
             let terms = check.found.message.terms.as_ref().ok_or("a check of no transaction")?;
             ensure!(terms.producer_group == group, "{group} was handed another group's check");
+            ensure!(terms.check_url.is_some() == by_url, "{asked:?} was handed {terms:?}");
+            // A host that was not reached is tried again after a while; a caller that went away has a
+            // next.
+            let due = if by_url { self.clock.now().wall.checked_add(500) } else { Some(now) };
             if gone {
                 // Too soon to be read, or refused by a busy log: then it has counted.
-                let _ = producer::give_back(store, &check.found, &check.handed, now);
-                self.coverage.transactions.count("given back");
+                let due = due.ok_or("the end of time")?;
+                let _ = producer::give_back(store, &check.found, &check.handed, due, now);
+                self.coverage.transactions.count(if by_url { "not reached" } else { "given back" });
                 continue;
             }
             let known = self.model.messages.iter().find(|message| message.id == id);
@@ -335,6 +354,10 @@ impl World {
     }
 }
 
+fn shop() -> Asked {
+    Asked::Group("shop".to_owned())
+}
+
 fn terms(max_checks: u32) -> Terms {
     Terms {
         producer_group: "shop".to_owned(),
@@ -342,6 +365,7 @@ fn terms(max_checks: u32) -> Terms {
         check_interval_ms: 30_000,
         max_checks,
         abandon_after_ms: 3_600_000,
+        check_url: None,
     }
 }
 
@@ -367,7 +391,7 @@ impl Bench {
 
     /// The numbers of the checks that the group is handed now.
     fn take(&mut self, max: usize) -> Vec<u32> {
-        let taken = self.engine.checks.take("shop", max, self.clock.now().wall);
+        let taken = self.engine.checks.take(&shop(), max, self.clock.now().wall);
         let taken = taken.expect("the log has room");
         self.settle();
         taken.checks.iter().map(|check| check.handed.check).collect()
@@ -401,7 +425,7 @@ fn of_all_that_races_for_a_transaction_one_wins_and_the_others_are_told() {
                 bench.step(stage);
             }
             if random.once_in(3) {
-                let taken = bench.engine.checks.take("shop", 1, bench.clock.now().wall);
+                let taken = bench.engine.checks.take(&shop(), 1, bench.clock.now().wall);
                 assert!(taken.expect("the log has room").checks.len() <= 1);
                 // The record of the check decides what comes next: it must be readable.
                 bench.step(0);
@@ -502,11 +526,12 @@ fn a_check_whose_caller_went_away_has_not_counted() {
     bench.settle();
     for _ in 0..10 {
         let now = bench.clock.now().wall;
-        let taken = bench.engine.checks.take("shop", 1, now).expect("room");
+        let taken = bench.engine.checks.take(&shop(), 1, now).expect("room");
         assert_eq!(taken.checks[0].handed.check, 1);
         bench.settle();
         let check = &taken.checks[0];
-        producer::give_back(&bench.engine.store, &check.found, &check.handed, now).expect("room");
+        producer::give_back(&bench.engine.store, &check.found, &check.handed, now, now)
+            .expect("room");
         bench.settle();
     }
     assert_eq!(bench.take(1), [1]);

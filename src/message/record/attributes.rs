@@ -4,16 +4,17 @@
 //! | field 1 | length 4 | bytes |  ...  to the end of the head
 //! ```
 //!
-//! Fields 1, 2, 3, 5, 7, 8, 9, 10 and 11 stand at most once, 4 and 6 as often as it takes. A property is
+//! Fields 4 and 6 stand as often as it takes, the others at most once. A property is
 //! `name length 2 | name | value`; what a timer replaces (10, only with 9) is
 //! `cause 8 | deadline ms 8 | timer tag 8`. The terms of a transaction (11, in a half
 //! message and in no other) are `check after ms 8 | check interval ms 8 | abandon after ms 8 | max checks 4 |
-//! producer group`. All text is UTF-8. Which fields are there is the message's
+//! producer group`; with them may stand the URL where its producer is asked (12), and with that the secret that
+//! the questions are signed with (13), in clear as bodies are. All text is UTF-8. Which fields are there is the message's
 //! business; a number that is not known is an error, since it was written by a newer version.
 
 use super::super::Attributes;
 use super::super::offset::Offset;
-use super::message::{KeyedTimer, Replaced, Terms};
+use super::message::{CheckUrl, KeyedTimer, Replaced, Terms};
 use super::{length_u32, read_u16, read_u32, read_u64};
 use crate::clock::Timestamp;
 
@@ -28,6 +29,8 @@ const TRACESTATE: u8 = 8;
 const TIMER_KEY: u8 = 9;
 const REPLACES: u8 = 10;
 const TERMS: u8 = 11;
+const CHECK_URL: u8 = 12;
+const CHECK_SECRET: u8 = 13;
 
 const FIELD_HEADER: usize = 5;
 const REPLACES_LENGTH: usize = 24;
@@ -51,6 +54,8 @@ pub enum AttributesError {
     NoTopic,
     #[error("it replaces a timer and has no timer's key")]
     NoTimerKey,
+    #[error("it says where or how to ask for a transaction, and lacks the terms or the URL")]
+    NoTerms,
 }
 
 /// Appends the fields to `head`.
@@ -88,6 +93,10 @@ pub(super) fn encode(
         let [after, interval, abandon] = times.map(u64::to_le_bytes);
         let (checks, group) = (terms.max_checks.to_le_bytes(), terms.producer_group.as_bytes());
         put(head, TERMS, &[&after, &interval, &abandon, &checks, group]);
+        if let Some(CheckUrl { url, secret }) = &terms.check_url {
+            put(head, CHECK_URL, &[url.as_bytes()]);
+            put_optional(head, CHECK_SECRET, secret.as_deref());
+        }
     }
 }
 
@@ -114,7 +123,12 @@ pub(super) fn encoded_length(
         + optional(&attributes.traceparent)
         + optional(&attributes.tracestate)
         + timer.map_or(0, |timer| FIELD_HEADER * 2 + timer.key.len() + REPLACES_LENGTH)
-        + terms.map_or(0, |terms| FIELD_HEADER + TERMS_LENGTH + terms.producer_group.len())
+        + terms.map_or(0, |terms| {
+            let asked = terms.check_url.as_ref();
+            let url = asked.map_or(0, |asked| FIELD_HEADER + asked.url.len());
+            let secret = asked.map_or(0, |asked| optional(&asked.secret));
+            FIELD_HEADER + TERMS_LENGTH + terms.producer_group.len() + url + secret
+        })
 }
 
 fn put_optional(head: &mut Vec<u8>, field: u8, text: Option<&str>) {
@@ -145,7 +159,8 @@ pub(super) fn decode(mut bytes: &[u8]) -> Result<Fields, AttributesError> {
     let mut topic = None;
     let mut timer_key = None;
     let mut replaces = None;
-    let mut terms = None;
+    let mut terms: Option<Terms> = None;
+    let (mut check_url, mut check_secret) = (None, None);
     let mut content_type = None;
     let mut attributes = Attributes::default();
     while !bytes.is_empty() {
@@ -162,6 +177,8 @@ pub(super) fn decode(mut bytes: &[u8]) -> Result<Fields, AttributesError> {
             TIMER_KEY => once(&mut timer_key, field, text(field, value)?)?,
             REPLACES => once(&mut replaces, field, replaced(value)?)?,
             TERMS => once(&mut terms, field, terms_of(value)?)?,
+            CHECK_URL => once(&mut check_url, field, text(field, value)?)?,
+            CHECK_SECRET => once(&mut check_secret, field, text(field, value)?)?,
             field => return Err(AttributesError::UnknownField { field }),
         }
     }
@@ -171,6 +188,11 @@ pub(super) fn decode(mut bytes: &[u8]) -> Result<Fields, AttributesError> {
         (None, None) => None,
         (None, Some(_)) => return Err(AttributesError::NoTimerKey),
     };
+    match (&mut terms, check_url, check_secret) {
+        (Some(terms), Some(url), secret) => terms.check_url = Some(CheckUrl { url, secret }),
+        (_, None, None) => {}
+        (None, Some(_), _) | (_, None, Some(_)) => return Err(AttributesError::NoTerms),
+    }
     Ok(Fields { topic: topic.ok_or(AttributesError::NoTopic)?, attributes, timer, terms })
 }
 
@@ -182,6 +204,7 @@ fn terms_of(value: &[u8]) -> Result<Terms, AttributesError> {
         abandon_after_ms: read_u64(fixed, 16),
         max_checks: read_u32(fixed, 24),
         producer_group: text(TERMS, group)?,
+        check_url: None,
     })
 }
 

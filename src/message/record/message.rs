@@ -23,6 +23,8 @@
 //!
 //! A message takes at least 96 bytes, three steps: the outcome of a cause needs three settled bits.
 
+use std::fmt;
+
 use super::super::Attributes;
 use super::super::offset::Offset;
 use super::{
@@ -93,6 +95,31 @@ pub struct Terms {
     pub check_interval_ms: u64,
     pub max_checks: u32,
     pub abandon_after_ms: u64,
+    /// Where its producer is asked; without it, whoever of the group asks for checks is.
+    pub check_url: Option<CheckUrl>,
+}
+
+/// Where we ask what became of a transaction.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CheckUrl {
+    pub url: String,
+    /// What the questions are signed with, as it was given.
+    pub secret: Option<String>,
+}
+
+impl CheckUrl {
+    /// Host and port as they stand in the URL: whose turn it is when many are to be asked.
+    pub fn authority(&self) -> &str {
+        let rest = self.url.split_once("://").map_or(&*self.url, |(_, rest)| rest);
+        rest.split(['/', '?', '#']).next().unwrap_or(rest)
+    }
+}
+
+impl fmt::Debug for CheckUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let signed = if self.secret.is_some() { "signed" } else { "unsigned" };
+        write!(formatter, "CheckUrl({}, {signed})", self.url)
+    }
 }
 
 /// How far a transaction is that is open.

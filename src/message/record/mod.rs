@@ -49,7 +49,7 @@ pub use delivery::{Delivery, DeliveryReason, Fired};
 pub use group_settings::{decode as decode_settings, encode as encode_settings};
 pub use idempotency::{Bound, IdempotencyKey, ItemOutcome};
 pub use message::{
-    Clockwork, KeyedTimer, Message, MessageHead, Placement, Replaced, Terms, tag_hash,
+    CheckUrl, Clockwork, KeyedTimer, Message, MessageHead, Placement, Replaced, Terms, tag_hash,
 };
 pub use nack::Nack;
 pub use offsets_reset::OffsetsReset;

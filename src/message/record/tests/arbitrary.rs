@@ -82,8 +82,18 @@ prop_compose! {
         producer_group in text(),
         [check_after_ms, check_interval_ms, abandon_after_ms] in any::<[u64; 3]>(),
         max_checks in any::<u32>(),
+        url in option::of(text()),
+        secret in option::of(text()),
     ) -> Terms {
-        Terms { producer_group, check_after_ms, check_interval_ms, max_checks, abandon_after_ms }
+        let check_url = url.map(|url| CheckUrl { url, secret });
+        Terms {
+            producer_group,
+            check_after_ms,
+            check_interval_ms,
+            max_checks,
+            abandon_after_ms,
+            check_url,
+        }
     }
 }
 

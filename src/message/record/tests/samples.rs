@@ -293,6 +293,7 @@ fn half(placement: Placement) -> Message {
         check_interval_ms: 30_000,
         max_checks: 15,
         abandon_after_ms: 259_200_000,
+        check_url: None,
     };
     Message {
         topic: "t".into(),
