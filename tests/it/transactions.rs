@@ -4,7 +4,7 @@ use axum::http::Method;
 use horolog::client::{Answer, Client};
 use serde_json::{Value, json as value};
 
-use crate::fixture::{TestServer, get, json, post, refusal, send};
+use crate::fixture::{self, TestServer, get, json, post, refusal, send};
 
 const PREPARE: &str = "/v1/topics/orders/transactions";
 const CHECKS: &str = "/v1/producer-groups/shop/checks";
@@ -404,6 +404,10 @@ async fn a_topics_deletion_ends_its_transactions_and_the_holding_topics_are_read
         let answer = end(&mut client, &id, how).await;
         assert_eq!(refusal(&answer), (404, "TRANSACTION_NOT_FOUND".to_owned()), "{how}");
     }
+    // What is put after it is readable: dispatch has come past the half message.
+    let later = post(&mut client, "/v1/topics/later/messages", r#"{"body":1}"#).await;
+    assert_eq!(later.status, 201);
+    assert_eq!(fixture::receive(&server, "g", "later").await.len(), 1);
     // One half message, and nothing decided of it: where they stand can be looked at, and not read.
     for (topic, units) in [("RMQ_SYS_TRANS_HALF_TOPIC", 1), ("RMQ_SYS_TRANS_OP_HALF_TOPIC", 0)] {
         let answer = get(&mut client, &format!("/v1/topics/{topic}")).await;

@@ -34,6 +34,7 @@ mod races;
 mod reads;
 mod refiling;
 mod regressions;
+mod regressions_retries;
 mod retries;
 mod retries_reset;
 mod returned;

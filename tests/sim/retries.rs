@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
-use horolog::consumer::{AckOutcome, DeadMessage, Mark, Received, Wanted};
+use horolog::consumer::{AckOutcome, DeadMessage, Mark, More, Received, Wanted};
 use horolog::message::{Attributes, GroupName, GroupSettings, Moment, NewMessage, TopicName};
 use horolog::producer::{self, PutSettings};
 use horolog::store::{Force, Group, Holds, Topic};
@@ -57,11 +57,11 @@ impl Bench {
             let now = self.clock.now();
             let consumers = &self.engine.consumers;
             let leased = consumers.receive(&reader.group, &reader.topic, 256, LEASE, now);
-            let received = leased.expect("the log can be read").take();
-            if received.is_empty() {
+            let leased = leased.expect("the log can be read");
+            if leased.is_empty() && leased.more() == More::No {
                 return all;
             }
-            all.extend(received);
+            all.extend(leased.take());
         }
     }
 
