@@ -8,7 +8,7 @@
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`delay`], [`consumer`] ·
 //! [`producer`] · [`transaction`] · [`engine`] · [`service`] · [`api`] · [`app`]. Beside them, speaking HTTP
-//! only: [`client`] · [`cli`].
+//! only: [`client`] · [`cli`]; and [`outbound`], by which the server calls its users.
 //!
 //! Decisions that are easy to miss, each argued in its room:
 //!
@@ -58,6 +58,7 @@ pub mod index;
 pub mod load;
 pub mod message;
 pub mod metrics;
+pub mod outbound;
 pub mod producer;
 pub mod service;
 pub mod shutdown;

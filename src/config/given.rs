@@ -85,6 +85,17 @@ pub struct Given {
     #[serde(deserialize_with = "scalar")]
     pub delay_levels: Option<String>,
 
+    /// Call URLs on loopback, private and link-local addresses, too, also by plain http [default: false]
+    #[arg(
+        long,
+        env = "HOROLOG_ALLOW_PRIVATE_TARGETS",
+        value_name = "true|false",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
+    #[serde(deserialize_with = "scalar")]
+    pub allow_private_targets: Option<String>,
+
     /// Threads that serve HTTP; storage has its own [default: 2]
     #[arg(long, env = "HOROLOG_HTTP_THREADS", value_name = "COUNT")]
     #[serde(deserialize_with = "scalar")]
@@ -130,6 +141,7 @@ impl Given {
             auto_create_topics: self.auto_create_topics.or(file.auto_create_topics),
             queues_per_topic: self.queues_per_topic.or(file.queues_per_topic),
             delay_levels: self.delay_levels.or(file.delay_levels),
+            allow_private_targets: self.allow_private_targets.or(file.allow_private_targets),
             http_threads: self.http_threads.or(file.http_threads),
             log_format: self.log_format.or(file.log_format),
             log_level: self.log_level.or(file.log_level),

@@ -61,6 +61,15 @@ pub enum Exposure {
     Insecure,
 }
 
+/// What becomes of a URL that leads into a network of its owner, or to this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrivateTargets {
+    /// It is not called.
+    Refused,
+    /// It is called like any other, and may be plain `http`.
+    Allowed,
+}
+
 /// The settings of a server, all of them good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -77,6 +86,7 @@ pub struct Config {
     pub topics: TopicCreation,
     pub queues_per_topic: u16,
     pub delay_levels: LevelTable,
+    pub private_targets: PrivateTargets,
     pub http_threads: usize,
     pub log_format: LogFormat,
     pub log_level: tracing::Level,
@@ -126,6 +136,12 @@ impl Config {
             },
             queues_per_topic: QUEUES_PER_TOPIC.read(given.queues_per_topic.as_deref())?,
             delay_levels: DELAY_LEVELS.read(given.delay_levels.as_deref())?,
+            private_targets: match ALLOW_PRIVATE_TARGETS
+                .read(given.allow_private_targets.as_deref())?
+            {
+                Switch::On => PrivateTargets::Allowed,
+                Switch::Off => PrivateTargets::Refused,
+            },
             http_threads: HTTP_THREADS.read(given.http_threads.as_deref())?,
             log_format: LOG_FORMAT.read(given.log_format.as_deref())?,
             log_level: LOG_LEVEL.read(given.log_level.as_deref())?,
@@ -234,6 +250,12 @@ const DELAY_LEVELS: Rule<LevelTable> = Rule {
     default: "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
     allowed: "1 to 32 durations with spaces between them, each from 1ms to 36525d",
     parse: levels,
+};
+const ALLOW_PRIVATE_TARGETS: Rule<Switch> = Rule {
+    key: "allow_private_targets",
+    default: "false",
+    allowed: "true or false",
+    parse: |text| one_of(text, &SWITCH),
 };
 const HTTP_THREADS: Rule<usize> = Rule {
     key: "http_threads",
