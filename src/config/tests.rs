@@ -27,6 +27,18 @@ fn without_any_setting_the_server_is_local_and_durable() {
     assert_eq!(config.topics, TopicCreation::Automatic);
     assert_eq!(config.queues_per_topic, 4);
     assert_eq!(config.delay_levels, LevelTable::default());
+    assert_eq!(config.private_targets, PrivateTargets::Refused);
+}
+
+#[test]
+fn private_targets_are_called_only_on_request() {
+    let targets = |given: Given| Config::new(&given).map(|config| config.private_targets);
+    let file = |text| Given::from_toml(text).unwrap();
+    assert_eq!(targets(flags("--allow-private-targets")), Ok(PrivateTargets::Allowed));
+    assert_eq!(targets(flags("--allow-private-targets false")), Ok(PrivateTargets::Refused));
+    assert_eq!(targets(file("allow_private_targets = true")), Ok(PrivateTargets::Allowed));
+    let message = targets(flags("--allow-private-targets perhaps")).unwrap_err().to_string();
+    assert!(message.contains("HOROLOG_ALLOW_PRIVATE_TARGETS"), "{message}");
 }
 
 #[test]

@@ -160,7 +160,7 @@ impl Connector {
     }
 }
 
-fn server_name(host: &Host) -> ServerName<'static> {
+pub(super) fn server_name(host: &Host) -> ServerName<'static> {
     match host {
         Host::Address(address) => ServerName::from(*address),
         Host::Name(name) => ServerName::try_from(name.clone())

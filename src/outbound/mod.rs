@@ -119,3 +119,6 @@ impl Outbound {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

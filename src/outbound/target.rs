@@ -128,8 +128,9 @@ impl Target {
         if let Host::Address(address) = host {
             judge(address, scheme, private_targets)?;
         }
-        let path = uri.path_and_query().cloned();
-        let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        // `Uri` keeps a query that follows the host as it is, and writes a slash before it: read it so.
+        let written = uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
+        let path = written.parse().map_err(|_| TargetError::Syntax)?;
         Ok(Self { scheme, host, port, path })
     }
 
