@@ -28,6 +28,7 @@ async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Respons
     let held = control(api, request).await?;
     let request = receive_request(&parse(&held)?)?;
     drop(held);
+    api.shared.answers.have_room()?;
     let service = api.service()?;
     let _waiting = if request.wait_ms > 0 { Some(Waiting::new(api)?) } else { None };
     let received = service.receive(&group, request).await?;

@@ -17,6 +17,7 @@
 //! - No layers between router and handler: the way of a put is short, and each handler counts its
 //!   own answer by [`Api::answer`].
 
+mod answers;
 mod batch;
 mod body;
 mod changes;
@@ -41,11 +42,13 @@ mod page;
 mod problem;
 mod query;
 mod raw_put;
+mod refused;
 mod scheduled;
 mod server;
 mod timers;
 mod topics;
 mod trace;
+mod unread;
 
 use std::sync::{Arc, OnceLock};
 
@@ -65,7 +68,8 @@ pub use server::Server;
 
 use crate::metrics::{Metrics, Route};
 use crate::service::{Readiness, Service};
-use body::Budget;
+use answers::Answers;
+use body::{Budget, Pace};
 use problem::{Code, Problem};
 
 /// What every handler has at hand.
@@ -81,6 +85,9 @@ struct Shared {
     metrics: Arc<Metrics>,
     limits: Limits,
     budget: Budget,
+    answers: Answers,
+    /// One permit for each connection.
+    connections: Arc<Semaphore>,
     /// One permit for each receive that may wait.
     waiting: Semaphore,
 }
@@ -92,7 +99,9 @@ impl Api {
             service: OnceLock::new(),
             metrics,
             limits,
-            budget: Budget::new(limits.request_bytes),
+            budget: Budget::new(limits.request_bytes, Pace::new(&limits.deadlines)),
+            answers: Answers::new(limits.answer_bytes),
+            connections: Arc::new(Semaphore::new(limits.connections())),
             waiting: Semaphore::new(limits.waiting_receives),
         };
         Self { shared: Arc::new(shared) }
@@ -118,6 +127,9 @@ impl Api {
 
     /// Turns what a handler decided into an answer, and counts it.
     fn answer(&self, route: Route, result: Result<Response, Problem>) -> Response {
+        if let Some(bound) = result.as_ref().err().and_then(Problem::bound) {
+            self.shared.metrics.refused(bound);
+        }
         let response = result.unwrap_or_else(Problem::into_response);
         self.shared.metrics.http_request(route, response.status().as_u16());
         response

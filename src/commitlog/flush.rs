@@ -9,6 +9,7 @@ use super::append::{Appender, Group};
 use super::group::{GroupHeader, GroupKind};
 use super::{Durability, FlushMode, Secrets, Watermarks};
 use crate::clock::Now;
+use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
 use timerlog::disk::Operation;
 use timerlog::segment::{Row, RowError};
@@ -88,7 +89,8 @@ impl Flusher {
         for group in &groups {
             group.completion.finish(Durability::Durable);
         }
-        appender.lock().give_back(bytes, groups.into_iter().map(|group| group.bytes));
+        let done = QueuedAppends { records, bytes };
+        appender.lock().give_back(done, groups.into_iter().map(|group| group.bytes));
         self.sync_if_due(appender, watermarks, now)?;
         self.prepare(appender, end)?;
         Ok(Flushed::Groups { groups: count, records, bytes })

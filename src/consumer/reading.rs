@@ -192,7 +192,7 @@ impl Leases {
                     for (seat, offset) in lanes.map_or(Vec::new(), |l| l.forget_queue(seat)) {
                         self.queue(group, seat).unpark(offset);
                     }
-                    let mut leases = QueueLeases::starting_at(offset);
+                    let mut leases = QueueLeases::starting_at(offset, self.tally.part());
                     if planted::is(Fault::FoldLagsBehindReset) {
                         leases.ahead_of_fold = None;
                     }

@@ -39,11 +39,11 @@ use tokio::sync::Semaphore;
 use self::threads::Failure;
 use crate::clock::Clock;
 use crate::commitlog::{Durability, Receipt};
-use crate::config::TopicCreation;
+use crate::config::{QueuedAppends, TopicCreation};
 use crate::consumer;
 use crate::engine::Engine;
 use crate::message::GroupName;
-use crate::metrics::{LogFile, Metrics};
+use crate::metrics::{Held, LogFile, Metrics};
 use crate::producer::PutSettings;
 
 /// Cheap to clone; all clones are the same service.
@@ -192,6 +192,10 @@ impl Service {
     pub fn refresh_metrics(&self) {
         let Inner { engine, metrics, .. } = &*self.0;
         metrics.set_pending(engine.store.pending());
+        metrics.set_held(Held::Leases, engine.consumers.kept());
+        let QueuedAppends { records, bytes } = engine.store.log().waiting();
+        metrics.set_held(Held::QueuedAppends, usize::try_from(records).unwrap_or(usize::MAX));
+        metrics.set_held(Held::QueuedAppendBytes, usize::try_from(bytes).unwrap_or(usize::MAX));
         metrics.written_in_all(LogFile::ConsumeQueue, engine.store.queue_bytes_written());
         metrics.written_in_all(LogFile::TimerLog, engine.timer.log_bytes_written());
         let settled = engine.store.log().settled();

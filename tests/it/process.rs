@@ -30,8 +30,12 @@ pub(crate) struct Running {
 
 pub(crate) fn start(data: &std::path::Path) -> Running {
     let data = data.to_str().expect("temporary paths are UTF-8");
-    let mut child = horolog(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data])
-        .args(["--segment-size", "16MiB"])
+    let mut command = horolog(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data]);
+    running(command.args(["--segment-size", "16MiB"]))
+}
+
+fn running(command: &mut Command) -> Running {
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -65,6 +69,28 @@ async fn a_server_that_is_told_to_stop_stops_in_order() {
     let mut rest = String::new();
     running.output.read_to_string(&mut rest).expect("its output has ended");
     assert_eq!(rest, "");
+}
+
+#[tokio::test]
+async fn no_more_connections_are_taken_than_there_are_files_for() {
+    let data = tempfile::tempdir().expect("the test may write temporary files");
+    let data = data.path().to_str().expect("temporary paths are UTF-8");
+    let serve = "ulimit -n 400 && exec \"$0\" serve --listen 127.0.0.1:0 --data-dir \"$1\"";
+    let server =
+        running(Command::new("sh").args(["-c", serve, env!("CARGO_BIN_EXE_horolog"), data]));
+    let limits = get(&mut Client::new(server.address), "/v1/limits").await;
+    assert_eq!(crate::fixture::json(&limits)["connections"], 300);
+    // Each of them is answered, and further ones are told, not left to wait for a file.
+    let mut clients = Vec::new();
+    for _ in 0..300 {
+        let mut client = Client::new(server.address);
+        assert_eq!(get(&mut client, "/livez").await.status, 200);
+        clients.push(client);
+    }
+    for _ in 0..50 {
+        assert_eq!(get(&mut Client::new(server.address), "/livez").await.status, 503);
+    }
+    stop(server);
 }
 
 #[test]
