@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::fields::{Label, Properties, check_keys, check_label};
+use super::members::object;
 use super::moment::{Asked, moment};
 use super::problem::Problem;
 use super::trace::Trace;
@@ -58,8 +59,7 @@ pub(super) fn read(json: &Bytes, headers: &HeaderMap) -> Result<NewMessage, Prob
     if json.is_empty() {
         return Err(Problem::invalid("the request has no body"));
     }
-    let written: Written<'_> =
-        serde_json::from_slice(json).map_err(|error| Problem::invalid(error.to_string()))?;
+    let written: Written<'_> = object(json)?;
     let moment = moment(&Asked {
         deliver_at: written.deliver_at.map(Into::into),
         delay: written.delay.map(Into::into),

@@ -25,6 +25,8 @@ mod dead_letters;
 mod dto;
 mod error;
 mod fields;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod group_settings;
 mod groups;
 mod head;

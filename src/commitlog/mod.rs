@@ -23,6 +23,8 @@
 mod append;
 mod completion;
 mod flush;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod group;
 mod read;
 mod recovery;
