@@ -143,7 +143,10 @@ pub(crate) async fn take(seconds: u64) -> Result<Vec<Figure>, AnyError> {
     let late = others.lock().clone();
     let bounded = highest * 1024 / 1_000_000 < MEMORY_LIMIT_MB;
     Ok(vec![
-        Figure::new("settings", SETTINGS.join(" ")),
+        Figure::new(
+            "settings",
+            SETTINGS.chunks(2).map(|pair| pair.join(" ")).collect::<Vec<_>>().join("\n"),
+        ),
         Figure::new("sustained before", format!("{sustained} /s of {SIZE} bytes")),
         Figure::new("offered", format!("{} /s for {seconds} s: {offered}", schedule.rate)),
         Figure::new("of them sent by 10,000 connections", sent.to_string()),
@@ -152,7 +155,10 @@ pub(crate) async fn take(seconds: u64) -> Result<Vec<Figure>, AnyError> {
             .target("0", Verdict::of(told.unknown == 0)),
         Figure::new("429 and 503 without Retry-After", told.without_retry_after.to_string())
             .target("0", Verdict::of(told.without_retry_after == 0)),
-        Figure::new("others, by what they were and were told", format!("{late:?}")),
+        Figure::new("others, by what they were and were told", {
+            let lines = late.iter().map(|(who, count)| format!("{who}: {count}"));
+            lines.collect::<Vec<_>>().join("\n")
+        }),
         Figure::new("refused, by limit", counted),
         Figure::new("RssAnon before", megabytes(before)),
         Figure::new("RssAnon at most", megabytes(highest))
@@ -265,19 +271,22 @@ async fn wait(address: SocketAddr, counts: Counts) {
     }
 }
 
-/// Comes all at once, with many others, when there is no room.
+/// Comes all at once, with many others, when there may be no room.
 async fn come_late(address: SocketAddr, counts: Counts) {
-    let mut streams = Vec::new();
+    let mut all = JoinSet::new();
     for _ in 0..100 {
-        streams.extend(TcpStream::connect(address).await.ok());
+        all.spawn(async move {
+            let Ok(mut stream) = TcpStream::connect(address).await else { return Vec::new() };
+            let request = b"GET /livez HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+            let mut answer = Vec::new();
+            if stream.write_all(request).await.is_ok() {
+                let _ = stream.read_to_end(&mut answer).await;
+            }
+            answer
+        });
     }
-    for mut stream in streams {
-        let request = b"GET /livez HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-        let mut answer = Vec::new();
-        if stream.write_all(request).await.is_ok() {
-            let _ = stream.read_to_end(&mut answer).await;
-        }
-        note(&counts, "late connections", &answer);
+    while let Some(answer) = all.join_next().await {
+        note(&counts, "late connections", &answer.unwrap_or_default());
     }
 }
 
@@ -287,7 +296,7 @@ async fn refusals(watch: &mut Watch) -> Result<String, AnyError> {
         let count = watch.sum(&format!("horolog_refused_total{{limit=\"{limit}\"}}")).await?;
         text.push(format!("{limit} {count:.0}"));
     }
-    Ok(text.join(", "))
+    Ok(text.join("\n"))
 }
 
 #[derive(Deserialize)]

@@ -35,7 +35,7 @@ use crate::metrics::{Bound, Route};
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a connection that is refused is given to ask for something.
-const QUESTION: Duration = Duration::from_millis(500);
+const QUESTION: Duration = Duration::from_secs(2);
 
 /// Whether connections go on after the answer they are working on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
