@@ -249,7 +249,9 @@ fn a_field_that_is_not_known_twice_there_or_not_text_is_refused() {
     let not_utf8 = [0xc3, 0x28];
     let refusals = [
         (Vec::new(), AttributesError::NoTopic),
-        (field(12, b"x"), AttributesError::UnknownField { field: 12 }),
+        (field(14, b"x"), AttributesError::UnknownField { field: 14 }),
+        ([topic.clone(), field(12, b"u")].concat(), AttributesError::NoTerms),
+        ([topic.clone(), field(13, b"s")].concat(), AttributesError::NoTerms),
         (field(11, &[0; 27]), AttributesError::Short),
         ([topic.clone(), field(10, &[0; 24])].concat(), AttributesError::NoTimerKey),
         (field(10, b"x"), AttributesError::Length { field: 10, got: 1, expected: 24 }),
