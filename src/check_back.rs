@@ -13,6 +13,7 @@
 //! - What is asked is what a caller of `POST /v1/producer-groups/{group}/checks` is given.
 //! - The URL is judged again at each call: a setting may have changed, and so may what its name stands for.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,7 +133,9 @@ enum CallError {
 
 #[derive(Deserialize)]
 struct Answer<'a> {
-    state: &'a str,
+    /// A text with escapes in it cannot be borrowed.
+    #[serde(borrow)]
+    state: Cow<'a, str>,
 }
 
 /// Whatever is neither a commit nor a rollback is no decision.
@@ -141,7 +144,7 @@ fn decision(reply: &Reply) -> Option<Ended> {
         return None;
     }
     let answer: Answer<'_> = serde_json::from_slice(&reply.body).ok()?;
-    match answer.state {
+    match &*answer.state {
         "COMMIT" => Some(Ended::Committed),
         "ROLLBACK" => Some(Ended::RolledBack),
         _ => None,

@@ -7,10 +7,8 @@ use axum::response::Response;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::body;
 use super::dto::{Cancelled, Delivered, Rescheduled, Time, state};
-use super::groups::{control, parse};
-use super::limits::MAX_CONTROL_BYTES;
+use super::groups::{control, no_body, parse};
 use super::moment::{Asked, moment};
 use super::problem::Problem;
 use super::query::{NoParameters, parameters};
@@ -64,12 +62,7 @@ pub(super) async fn fire(State(api): State<Api>, id: Segment, request: Request) 
 
 async fn deliver(api: &Api, id: Segment, request: Request) -> Result<Response, Problem> {
     let id = segment(id)?;
-    let NoParameters {} = parameters(request.uri())?;
-    raw_put::refuse_headers(request.headers())?;
-    let held = body::read(request.into_body(), MAX_CONTROL_BYTES, &api.shared.budget).await?;
-    if !held.bytes.is_empty() {
-        return Err(Problem::invalid("this request takes no body"));
-    }
+    no_body(api, request).await?;
     let fired_at = api.service()?.fire_now(&id).await?;
     let state = state(MessageState::Ready);
     let delivered = Delivered { message_id: &id, state, fired_at: Time(fired_at) };

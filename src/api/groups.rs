@@ -172,6 +172,12 @@ pub(super) async fn control(api: &Api, request: Request) -> Result<Held, Problem
     body::read(request.into_body(), MAX_CONTROL_BYTES, &api.shared.budget).await
 }
 
+/// The same of a request that takes none.
+pub(super) async fn no_body(api: &Api, request: Request) -> Result<(), Problem> {
+    let held = control(api, request).await?;
+    if held.bytes.is_empty() { Ok(()) } else { Err(Problem::invalid("this request takes no body")) }
+}
+
 pub(super) fn parse<'a, T: Deserialize<'a>>(held: &'a Held) -> Result<T, Problem> {
     if held.bytes.is_empty() {
         return Err(Problem::invalid("the request has no body"));

@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 
 use super::body::{self, stored_too_large};
 use super::dto::{AttributesOut, BodyOut, Time};
-use super::groups::{Waiting, bounded_duration, control, parse};
+use super::groups::{Waiting, bounded_duration, control, no_body, parse};
 use super::incoming::{Form, form};
-use super::limits::{MAX_CONTROL_BYTES, MAX_RECEIVE, MAX_WAIT_MS};
+use super::limits::{MAX_RECEIVE, MAX_WAIT_MS};
 use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::{NoParameters, parameters};
@@ -109,13 +109,6 @@ async fn open_again(api: &Api, id: Segment, request: Request) -> Result<Response
     api.service()?.resume_transaction(&id).await?;
     let state = state(TransactionState::Prepared);
     Ok(json(StatusCode::OK, &StateOf { transaction_id: &id, state }))
-}
-
-async fn no_body(api: &Api, request: Request) -> Result<(), Problem> {
-    let NoParameters {} = parameters(request.uri())?;
-    raw_put::refuse_headers(request.headers())?;
-    let held = body::read(request.into_body(), MAX_CONTROL_BYTES, &api.shared.budget).await?;
-    if held.bytes.is_empty() { Ok(()) } else { Err(Problem::invalid("this request takes no body")) }
 }
 
 #[derive(Debug, Serialize)]

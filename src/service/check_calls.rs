@@ -32,12 +32,17 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// [`Unavailable`]; then none was taken, or those that were have counted.
+    /// [`Unavailable`]; then none has counted.
     pub async fn check_calls(&self, host: &str, max: usize) -> Result<Vec<CheckCall>, Unavailable> {
         let handed = self.take_checks(&Asked::Host(host.to_owned()), max).await?;
-        let (service, checks) = (self.clone(), handed.take());
-        blocking(move || checks.into_iter().filter_map(|check| service.call(check)).collect())
-            .await?
+        let (service, checks) = (self.clone(), handed.checks().to_vec());
+        let calls: Result<Vec<_>, Unavailable> =
+            blocking(move || checks.into_iter().filter_map(|check| service.call(check)).collect())
+                .await?;
+        // Until here they would be given back.
+        let calls = calls?;
+        handed.take();
+        Ok(calls)
     }
 
     /// Nothing when the disk has not kept the body: nobody can answer for it, and its checks run out.

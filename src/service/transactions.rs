@@ -405,8 +405,13 @@ pub(super) struct Handed {
 }
 
 impl Handed {
-    pub(super) fn take(mut self) -> Vec<Check> {
-        std::mem::take(&mut self.checks)
+    pub(super) fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// They were given to who is asked.
+    pub(super) fn take(mut self) {
+        self.checks.clear();
     }
 }
 

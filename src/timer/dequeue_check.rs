@@ -82,6 +82,9 @@ impl DequeueCheck {
             let early = entries.into_iter().map(|entry| (entry, outstanding.clone(), slot));
             self.early.extend(early);
         }
+        if self.early.is_empty() {
+            return Ok(took);
+        }
         let (precision, boundary) = {
             let wheel = self.shared.wheel.lock();
             (u64::from(wheel.precision_ms()), wheel.far_boundary())
