@@ -171,6 +171,8 @@ fn service_config(config: &Config) -> ServiceConfig {
         queues_per_topic: config.queues_per_topic,
         checkpoint_interval_ms: config.checkpoint_interval_ms,
         levels: config.delay_levels.clone(),
+        queued_appends: config.queued_appends,
+        leases: config.leases,
     }
 }
 
@@ -190,5 +192,10 @@ fn limits(config: &Config) -> Limits {
         connections: config.max_connections,
         waiting_receives: config.max_waiting_receives,
         request_bytes: config.max_request_memory,
+        answer_bytes: config.max_answer_memory,
+        header_bytes: config.max_header,
+        deadlines: config.deadlines,
+        queued_appends: config.queued_appends,
+        leases: config.leases,
     }
 }

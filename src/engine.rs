@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::clock::{Clock, Now};
 use crate::commitlog::Damage;
+use crate::config::LeaseBounds;
 use crate::consumer::long_poll::LongPolls;
 use crate::consumer::{Consumers, ExpiryStage};
 use crate::delay;
@@ -32,6 +33,7 @@ pub struct Settings {
     pub timer: timer::Settings,
     /// What the delay levels delay by.
     pub levels: LevelTable,
+    pub leases: LeaseBounds,
     pub checkpoint_interval: Duration,
     /// Random, and another at each start: message ids hold numbers drawn from it.
     pub seed: u64,
@@ -125,7 +127,7 @@ impl Engine {
         let timer::Settings { clock_jump_ms, clock_hold_ms, .. } = settings.timer;
         let delay = delay::Settings { clock_jump_ms, clock_hold_ms };
         let levels = delay::open(&store, &settings.levels, delay, releases, now.wall)?;
-        let consumers = Arc::new(Consumers::new(Arc::clone(&store)));
+        let consumers = Arc::new(Consumers::new(Arc::clone(&store), settings.leases));
 
         let mut stages: Vec<Box<dyn Stage>> = vec![
             Box::new(FlushStage::new(Arc::clone(&store), clock, flushes)),

@@ -55,6 +55,8 @@ pub mod consumer;
 pub mod delay;
 pub mod demo;
 pub mod engine;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod index;
 pub mod load;
 pub mod message;

@@ -24,6 +24,10 @@ use timerlog::disk::OsDirectory;
 
 use command_line::{BenchArgs, Command, CommandLine, DemoArgs, ServeArgs};
 
+/// Files for what the store has open, and for connections that are being refused: so many, or a quarter of
+/// all where few are allowed.
+const FILES_OF_OUR_OWN: u64 = 1000;
+
 /// How the process ends, as its exit code; `--help` lists them.
 #[derive(Clone, Copy)]
 enum Exit {
@@ -57,9 +61,11 @@ fn main() -> ExitCode {
 }
 
 fn serve(args: ServeArgs) -> Result<Exit, Failure> {
-    let config = settings(args)?;
+    let mut config = settings(args)?;
     start_logging(config.log_format, config.log_level);
-    raise_file_limit();
+    if let Some(files) = raise_file_limit() {
+        config.max_connections = within_files(config.max_connections, files);
+    }
     let runtime = runtime(config.http_threads)?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| Failure {
@@ -196,13 +202,30 @@ fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 /// A connection is an open file, and shells commonly allow 1,024 of them where the system would
-/// allow more.
-fn raise_file_limit() {
+/// allow more. The number that is allowed then, if there is one.
+fn raise_file_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, limit = ?limit.current, "cannot raise the limit of open files");
+        return limit.current;
     }
+    raised.current
+}
+
+/// As many connections as there are files for them. One more would not be refused but left to wait, since
+/// the system gives no file to refuse it on.
+fn within_files(connections: usize, files: u64) -> usize {
+    let left = files - FILES_OF_OUR_OWN.min(files / 4);
+    let left = usize::try_from(left).unwrap_or(usize::MAX).max(1);
+    if connections > left {
+        tracing::warn!(
+            max_connections = connections,
+            files,
+            "only {left} connections are taken: the system allows no more open files"
+        );
+    }
+    connections.min(left)
 }
 
 /// Logs go to standard error, so that standard output has only what the program is asked for.

@@ -80,6 +80,9 @@ pub fn size_bytes(text: &str) -> Result<u64, SizeError> {
     number.checked_mul(scale).ok_or(SizeError::TooLarge)
 }
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench` takes them all, `cargo bench --bench figures -- put fire` those that are named.
 //! Servers run as processes of their own, from the binary that is built along, with their default
-//! settings; the load comes from this process, on the same machine.
+//! settings unless it says so; the load comes from this process, on the same machine.
 
 mod consume;
 mod disk;
@@ -10,6 +10,7 @@ mod empty;
 mod fire;
 mod machine;
 mod memory;
+mod overload;
 mod pending;
 mod process;
 mod put;
@@ -24,9 +25,12 @@ use tempfile::TempDir;
 
 use table::Figure;
 
+/// How long an overload lasts when no number says otherwise: `-- overload 10` takes ten seconds.
+const OVERLOAD_SECONDS: u64 = 60;
+
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 5] = ["put", "fire", "rate", "memory", "pending"];
+const NAMES: [&str; 6] = ["put", "fire", "rate", "memory", "pending", "overload"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -50,6 +54,8 @@ async fn run(arguments: &[String]) -> Result<(), AnyError> {
         return empty::serve().await;
     }
     let named = |name: &str| arguments.iter().any(|argument| argument == name);
+    let number = arguments.iter().find_map(|argument| argument.parse().ok());
+    let seconds = number.unwrap_or(OVERLOAD_SECONDS);
     let all = !NAMES.into_iter().any(named);
     table::print("machine", &machine::describe(env!("CARGO_TARGET_TMPDIR")));
     for name in NAMES.into_iter().filter(|name| all || named(name)) {
@@ -58,6 +64,7 @@ async fn run(arguments: &[String]) -> Result<(), AnyError> {
             "fire" => fire::take().await?,
             "rate" => rate::take().await?,
             "memory" => memory::take().await?,
+            "overload" => overload::take(seconds).await?,
             _ => pending::take().await?,
         };
         table::print(name, &figures);

@@ -21,9 +21,14 @@ pub(crate) struct Process {
 impl Process {
     /// `horolog serve` with its default settings, on a free port and this directory.
     pub(crate) fn horolog(data: &Path) -> Result<Self, AnyError> {
+        Self::horolog_with(data, &[])
+    }
+
+    /// The same, with settings that differ.
+    pub(crate) fn horolog_with(data: &Path, settings: &[&str]) -> Result<Self, AnyError> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_horolog"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data-dir"]);
-        Self::start(command.arg(data))
+        Self::start(command.arg(data).args(settings))
     }
 
     /// Starts `command`, whose first line has `http://ADDRESS` in it.

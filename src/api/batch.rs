@@ -11,6 +11,7 @@ use super::body::{self, stored_too_large};
 use super::dto::{Time, state};
 use super::incoming::{Form, form};
 use super::limits::{MAX_ATOMIC_BYTES, MAX_BATCH, MAX_BATCH_BYTES};
+use super::members::object;
 use super::problem::{Code, Problem, Written};
 use super::query::parameters;
 use super::{Api, Segment, idempotency, json, json_put, raw_put, segment};
@@ -145,8 +146,7 @@ fn read_json(json: &Bytes, headers: &HeaderMap, asked: &Parameters) -> Result<Re
     if asked.atomic.is_some() {
         return Err(Problem::invalid("in JSON, atomic stands in the body"));
     }
-    let batch: Batch<'_> =
-        serde_json::from_slice(json).map_err(|error| Problem::invalid(error.to_string()))?;
+    let batch: Batch<'_> = object(json)?;
     check_count(batch.messages.len())?;
     let read = |raw: &&RawValue| json_put::read(&json.slice_ref(raw.get().as_bytes()), headers);
     let messages = batch.messages.iter().map(read).collect();
@@ -163,6 +163,15 @@ fn read_lines(lines: &Bytes, headers: &HeaderMap, asked: &Parameters) -> Read {
         .map(|line| json_put::read(&lines.slice_ref(line), headers));
     let messages = messages.collect();
     Read { messages, atomic: if asked.atomic == Some(true) { Atomic::Yes } else { Atomic::No } }
+}
+
+/// The messages in `bytes`, whatever the form.
+#[cfg(any(test, fuzzing))]
+pub(super) fn messages(bytes: &Bytes) -> Vec<NewMessage> {
+    let (headers, asked) = (HeaderMap::new(), Parameters::default());
+    let mut all = read_lines(bytes, &headers, &asked).messages;
+    all.extend(read_json(bytes, &headers, &asked).into_iter().flat_map(|read| read.messages));
+    all.into_iter().flatten().collect()
 }
 
 fn check_count(count: usize) -> Result<(), Problem> {

@@ -8,26 +8,53 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
 
 use super::problem::{Code, Problem};
+use crate::config::Deadlines;
+use crate::metrics::Bound;
 
-/// The longest that a body may take to arrive.
-pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a body may take before the least rate counts.
-const GRACE: Duration = Duration::from_secs(5);
-/// The least rate at which a body must arrive after that, in bytes a second.
-const LEAST_RATE: u64 = 1024;
+/// How fast a body must come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    total: Duration,
+    grace: Duration,
+    /// Bytes a second.
+    least_rate: u64,
+}
 
-/// How many bytes of request bodies are in memory, and how many may be.
+impl Pace {
+    pub(super) fn new(deadlines: &Deadlines) -> Self {
+        Self {
+            total: Duration::from_millis(deadlines.body_ms),
+            grace: Duration::from_millis(deadlines.body_grace_ms),
+            least_rate: deadlines.least_body_rate,
+        }
+    }
+
+    /// By when more than `received` bytes must be there, after the head. Each byte buys the time that it takes
+    /// at the least rate, so that a body which is announced long is not thereby allowed to trickle.
+    fn allows(self, received: usize) -> Duration {
+        let bought = (received as u64).saturating_mul(1000) / self.least_rate;
+        self.total.min(self.grace.saturating_add(Duration::from_millis(bought)))
+    }
+}
+
+/// How many bytes of request bodies are in memory, how many may be, and how fast they must come.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     held: Arc<AtomicUsize>,
     limit: usize,
+    pace: Pace,
 }
 
 impl Budget {
-    pub(super) fn new(limit: usize) -> Self {
-        Self { held: Arc::new(AtomicUsize::new(0)), limit }
+    pub(super) fn new(limit: usize, pace: Pace) -> Self {
+        Self { held: Arc::new(AtomicUsize::new(0)), limit, pace }
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     fn share(&self) -> Share {
@@ -48,10 +75,8 @@ impl Share {
         let before = self.budget.held.fetch_add(more, Ordering::Relaxed);
         self.bytes += more;
         if before.saturating_add(more) > self.budget.limit {
-            return Err(Problem::new(
-                Code::Overloaded,
-                "too many request bodies are in memory; try again shortly",
-            ));
+            let detail = "too many request bodies are in memory; try again shortly";
+            return Err(Problem::new(Code::Overloaded, detail).by(Bound::RequestMemory));
         }
         Ok(())
     }
@@ -79,16 +104,7 @@ pub(super) async fn read(body: Body, limit: usize, budget: &Budget) -> Result<He
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(too_large(limit));
     }
-    let allowed = announced.map_or(BODY_TIMEOUT, |length| {
-        BODY_TIMEOUT.min(GRACE + Duration::from_secs(length / LEAST_RATE))
-    });
-    match tokio::time::timeout(allowed, collect(body, announced, limit, budget.share())).await {
-        Ok(held) => held,
-        Err(_) => Err(Problem::new(
-            Code::RequestTimeout,
-            format!("the body was not there within {} s", allowed.as_secs()),
-        )),
-    }
+    collect(body, announced, limit, budget.share()).await
 }
 
 async fn collect(
@@ -97,17 +113,24 @@ async fn collect(
     limit: usize,
     mut share: Share,
 ) -> Result<Held, Problem> {
+    let start = Instant::now();
+    let pace = share.budget.pace;
     let announced = announced.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
     share.grow_to(announced)?;
     // A small body comes in one piece, which is then handed on as it is.
     let mut only = Bytes::new();
     let mut joined = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    loop {
+        let received = only.len() + joined.len();
+        let allowed = pace.allows(received);
+        let frame = timeout_at(start + allowed, body.frame()).await;
+        let frame = frame.map_err(|_| too_slow(received, allowed))?;
+        let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
             Problem::invalid(format!("the body ended early: {error}")).closing()
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        let length = only.len() + joined.len() + data.len();
+        let length = received + data.len();
         if length > limit {
             return Err(too_large(limit));
         }
@@ -126,6 +149,12 @@ async fn collect(
     Ok(Held { bytes, _share: share })
 }
 
+fn too_slow(received: usize, allowed: Duration) -> Problem {
+    let allowed = allowed.as_millis();
+    let detail = format!("the body came too slowly: {received} bytes within {allowed} ms");
+    Problem::new(Code::RequestTimeout, detail)
+}
+
 fn too_large(limit: usize) -> Problem {
     Problem::new(Code::BodyTooLarge, format!("a request body here has at most {limit} bytes"))
 }
@@ -140,7 +169,52 @@ pub(super) fn stored_too_large(length: usize, limit: usize) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+
+    use hyper::body::Frame;
+
     use super::*;
+
+    const PACE: Pace =
+        Pace { total: Duration::from_secs(30), grace: Duration::from_secs(5), least_rate: 1024 };
+
+    fn budget(limit: usize) -> Budget {
+        Budget::new(limit, PACE)
+    }
+
+    /// A body of which so many bytes come each second, the first at once.
+    struct Trickle {
+        left: usize,
+        bytes_a_second: usize,
+        ticks: tokio::time::Interval,
+    }
+
+    impl Trickle {
+        fn body(length: usize, bytes_a_second: usize) -> Body {
+            let ticks = tokio::time::interval(Duration::from_secs(1));
+            Body::new(Self { left: length, bytes_a_second, ticks })
+        }
+    }
+
+    impl HttpBody for Trickle {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            if self.left == 0 {
+                return Poll::Ready(None);
+            }
+            ready!(self.ticks.poll_tick(context));
+            let piece = self.bytes_a_second.min(self.left);
+            self.left -= piece;
+            Poll::Ready(Some(Ok(Frame::data(vec![b'x'; piece].into()))))
+        }
+    }
 
     fn status(problem: Problem) -> u16 {
         use axum::response::IntoResponse;
@@ -149,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_held_is_given_back() {
-        let budget = Budget::new(10);
+        let budget = budget(10);
         let held = read(Body::from("12345678"), 100, &budget).await.unwrap();
         assert_eq!(held.bytes, "12345678");
         let refused = read(Body::from("12345678"), 100, &budget).await.unwrap_err();
@@ -161,7 +235,27 @@ mod tests {
 
     #[tokio::test]
     async fn an_announced_length_over_the_limit_is_refused() {
-        let refused = read(Body::from("12345678"), 7, &Budget::new(100)).await.unwrap_err();
+        let refused = read(Body::from("12345678"), 7, &budget(100)).await.unwrap_err();
         assert_eq!(status(refused), 413);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_keeps_to_the_least_rate_is_read_and_one_that_falls_behind_is_not() {
+        for (length, rate, expected) in [
+            // Six seconds and more of grace and bought time; the last byte after 19 s.
+            (20 * 1024, 1024, Ok(20 * 1024)),
+            (4 * 1024, 1023, Ok(4 * 1024)),
+            // 500 bytes a second: after some ten seconds it is behind.
+            (20 * 1024, 500, Err(408)),
+            (100, 1, Err(408)),
+            // Fast enough, and longer than any body may take.
+            (40 * 1100, 1100, Err(408)),
+        ] {
+            let budget = budget(1 << 20);
+            let read = read(Trickle::body(length, rate), 1 << 20, &budget).await;
+            let read = read.map(|held| held.bytes.len()).map_err(status);
+            assert_eq!(read, expected, "{length} bytes, {rate} a second");
+            assert_eq!(budget.held(), 0);
+        }
     }
 }

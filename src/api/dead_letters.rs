@@ -31,6 +31,7 @@ async fn page(api: &Api, group: Segment, request: Request) -> Result<Response, P
     let Parameters { limit: asked, cursor } = plain(&request)?;
     let group = GroupName::readable(&segment(group)?)?;
     let max = limit(asked.as_deref())?;
+    api.shared.answers.have_room()?;
     let page = api.service()?.dead_letters(&group, cursor, max).await?;
     let items = page.letters.iter().map(DeadLetter::from).collect();
     Ok(json(StatusCode::OK, &Page { items, next_cursor: page.next_cursor }))

@@ -3,6 +3,7 @@
 
 use super::problem::{Code, Problem};
 use crate::message::NameError;
+use crate::metrics::Bound;
 use crate::producer::Refusal;
 use crate::service::{
     ChangeError, DeadLettersError, ExtendError, GroupError, LookupError, PutError, ReceiveError,
@@ -18,7 +19,11 @@ impl From<Unavailable> for Problem {
             Unavailable::StorageFull => Code::StorageFull,
             Unavailable::Failed { .. } => Code::StoreFailed,
         };
-        Self::new(code, error.to_string())
+        let problem = Self::new(code, error.to_string());
+        match error {
+            Unavailable::Overloaded => problem.by(Bound::QueuedAppends),
+            _ => problem,
+        }
     }
 }
 
@@ -114,6 +119,7 @@ impl From<ReceiveError> for Problem {
             ReceiveError::Unavailable(error) => return error.into(),
             ReceiveError::TopicNotFound { .. } => Code::TopicNotFound,
             ReceiveError::Mismatch { .. } => Code::SubscriptionMismatch,
+            ReceiveError::TooManyOut => Code::TooManyLeases,
         };
         Self::new(code, error.to_string())
     }

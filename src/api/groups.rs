@@ -10,6 +10,7 @@ use tokio::sync::SemaphorePermit;
 use super::body::{self, Held};
 use super::dto::{self, Ack, Acks, Message, Messages, Time};
 use super::limits::{MAX_CONTROL_BYTES, MAX_HANDLES, MAX_RECEIVE, MAX_WAIT_MS};
+use super::members::object;
 use super::moment::duration;
 use super::problem::{Code, Problem};
 use super::query::{NoParameters, parameters};
@@ -28,6 +29,7 @@ async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Respons
     let held = control(api, request).await?;
     let request = receive_request(&parse(&held)?)?;
     drop(held);
+    api.shared.answers.have_room()?;
     let service = api.service()?;
     let _waiting = if request.wait_ms > 0 { Some(Waiting::new(api)?) } else { None };
     let received = service.receive(&group, request).await?;
@@ -57,7 +59,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-fn receive_request(written: &dto::ReceiveRequest<'_>) -> Result<ReceiveRequest, Problem> {
+pub(super) fn receive_request(
+    written: &dto::ReceiveRequest<'_>,
+) -> Result<ReceiveRequest, Problem> {
     let topic =
         TopicName::readable(&written.topic).map_err(|error| Problem::from(error).at("/topic"))?;
     let max = written.max.map_or(Ok(1), usize::try_from).unwrap_or(usize::MAX);
@@ -182,5 +186,5 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(held: &'a Held) -> Result<T, Problem
     if held.bytes.is_empty() {
         return Err(Problem::invalid("the request has no body"));
     }
-    serde_json::from_slice(&held.bytes).map_err(|error| Problem::invalid(error.to_string()))
+    object(&held.bytes)
 }

@@ -18,12 +18,15 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::limits::HEADER_TIMEOUT;
+use super::problem::{Code, Problem};
+use super::refused::Told;
+use crate::metrics::Bound;
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
@@ -79,6 +82,11 @@ impl Scan {
         Self { place: Place::Head, line: [0; LINE_START], length: 0, lines: 0 }
     }
 
+    /// Whether anything of the head is there.
+    fn has_begun(&self) -> bool {
+        self.lines > 0 || self.length > 0
+    }
+
     fn feed(&mut self, mut bytes: &[u8], notes: &AtomicU8) {
         while self.place == Place::Head && !bytes.is_empty() {
             let end = bytes.iter().position(|&byte| byte == b'\n');
@@ -126,15 +134,18 @@ pub(super) struct Watched<S> {
     stream: S,
     scan: Scan,
     notes: Notes,
+    allowed: Duration,
     /// When the head that is on its way must be there.
     deadline: Option<Pin<Box<Sleep>>>,
+    told: Told,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S) -> (Self, Notes) {
+    pub(super) fn new(stream: S, allowed: Duration, told: Told) -> (Self, Notes) {
         let notes = Notes::default();
-        let deadline = Some(head_deadline());
-        (Self { stream, scan: Scan::new(), notes: notes.clone(), deadline }, notes)
+        let deadline = Some(within(allowed));
+        let scan = Scan::new();
+        (Self { stream, scan, notes: notes.clone(), allowed, deadline, told }, notes)
     }
 
     /// Looks at what was read, and sets or lifts the deadline.
@@ -145,16 +156,7 @@ impl<S> Watched<S> {
         if self.scan.place == Place::Behind {
             self.deadline = None;
         } else if !bytes.is_empty() && self.deadline.is_none() {
-            self.deadline = Some(head_deadline());
-        }
-    }
-
-    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.deadline {
-            Some(deadline) => deadline.as_mut().poll(context).map(|()| {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "the head of a request takes too long"))
-            }),
-            None => Poll::Pending,
+            self.deadline = Some(within(self.allowed));
         }
     }
 
@@ -167,7 +169,25 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncWrite + Unpin> Watched<S> {
+    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+        ready!(deadline.as_mut().poll(context));
+        let problem = Problem::new(Code::RequestTimeout, "the head of the request came too slowly")
+            .by(Bound::HeaderTime);
+        if self.scan.has_begun() {
+            // There is room for it: nothing else was written. A client that is gone misses nothing.
+            let _ = Pin::new(&mut self.stream).poll_write(context, &problem.written_whole());
+            self.told.answered(&problem);
+        } else {
+            self.told.refused(Bound::HeaderTime);
+        }
+        let late = "the head of a request takes too long";
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, late)))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -185,8 +205,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-fn head_deadline() -> Pin<Box<Sleep>> {
-    Box::pin(tokio::time::sleep_until(Instant::now() + HEADER_TIMEOUT))
+fn within(allowed: Duration) -> Pin<Box<Sleep>> {
+    Box::pin(tokio::time::sleep_until(Instant::now() + allowed))
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
@@ -229,6 +249,8 @@ mod tests {
 
     use super::*;
 
+    const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
     fn framing(head: &str, cut: usize) -> Framing {
         let (mut scan, notes) = (Scan::new(), Notes::default());
         let (start, rest) = head.as_bytes().split_at(cut);
@@ -259,7 +281,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_is_timed_and_the_wait_for_the_next_one_is_not() {
         let (ours, theirs) = tokio::io::duplex(1024);
-        let (mut watched, _) = Watched::new(ours);
+        let (mut watched, _) = Watched::new(ours, HEADER_TIMEOUT, Told::default());
         let mut client = theirs;
         let mut buffer = [0; 64];
         client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
@@ -274,6 +296,12 @@ mod tests {
         assert_eq!(AsyncReadExt::read(&mut watched, &mut buffer).await.unwrap(), 8);
         let late = AsyncReadExt::read(&mut watched, &mut buffer).await.unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        drop(watched);
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).await.unwrap();
+        let answers = String::from_utf8_lossy(&answers);
+        assert!(answers.starts_with("an answerHTTP/1.1 408 Request Timeout\r\n"), "{answers}");
+        assert!(answers.contains("\"REQUEST_TIMEOUT\""), "{answers}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::fields::{Label, Properties, check_keys, check_label};
+use super::members::object;
 use super::moment::{Asked, duration, moment};
 use super::problem::{Code, Problem};
 use super::trace::Trace;
@@ -103,7 +104,7 @@ fn parse(json: &[u8]) -> Result<Written<'_>, Problem> {
     if json.is_empty() {
         return Err(Problem::invalid("the request has no body"));
     }
-    serde_json::from_slice(json).map_err(|error| Problem::invalid(error.to_string()))
+    object(json)
 }
 
 impl Written<'_> {

@@ -1,25 +1,22 @@
 //! Every bound of the HTTP door, by name; `GET /v1/limits` shows them.
 
-use std::time::Duration;
-
 use serde::Serialize;
+use tokio::sync::Semaphore;
 
-use super::body::BODY_TIMEOUT;
 use super::fields::{MAX_KEYS, MAX_LABEL_LENGTH, MAX_PROPERTIES_LENGTH};
 use super::group_settings::{
     MAX_ATTEMPTS, MAX_BACKOFF_MS, MAX_BACKOFF_STEPS, MAX_FILTERS, MAX_TAGS,
 };
 use super::json_put::MAX_DEPTH;
+use crate::config::{Deadlines, LeaseBounds, QueuedAppends};
 use crate::consumer::INVISIBLE_FOR_MS;
 use crate::message::MAX_DELAY_MS;
 use crate::service::{MAX_BUCKETS, MAX_BULK_CANCEL};
 
-/// Most bytes of request line and headers together.
-pub(super) const MAX_HEADER_BYTES: usize = 48 * 1024;
-/// How long the head of a request may be on its way.
-pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may be idle between two requests.
-pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Most headers of a request.
+pub(super) const MAX_HEADERS: usize = 100;
+/// Most connections that are refused and kept until the client has read so. Further ones are closed at once.
+pub(super) const MAX_FAREWELLS: usize = 256;
 /// Most messages of one receive.
 pub(super) const MAX_RECEIVE: usize = 256;
 /// The longest wait of one receive.
@@ -53,9 +50,21 @@ pub struct Limits {
     pub waiting_receives: usize,
     /// Most bytes of request bodies that are in memory at the same time.
     pub request_bytes: usize,
+    /// Most bytes of answers that are in memory at the same time.
+    pub answer_bytes: usize,
+    /// Most bytes of request line and headers together.
+    pub header_bytes: usize,
+    pub deadlines: Deadlines,
+    pub queued_appends: QueuedAppends,
+    pub leases: LeaseBounds,
 }
 
 impl Limits {
+    /// Most connections, as many as can be counted.
+    pub(super) fn connections(&self) -> usize {
+        self.connections.min(Semaphore::MAX_PERMITS)
+    }
+
     /// Most bytes of a JSON put. Escapes make text longer on the wire than it is stored, threefold
     /// at worst for what is not a control character; base64 by a third.
     pub(super) const fn json_put_bytes(&self) -> usize {
@@ -72,13 +81,22 @@ impl Limits {
             body_bytes: self.body_bytes,
             json_put_bytes: self.json_put_bytes(),
             control_request_bytes: MAX_CONTROL_BYTES,
-            header_bytes: MAX_HEADER_BYTES,
-            header_timeout_ms: HEADER_TIMEOUT.as_millis(),
-            idle_timeout_ms: IDLE_TIMEOUT.as_millis(),
-            body_timeout_ms: BODY_TIMEOUT.as_millis(),
+            header_bytes: self.header_bytes,
+            headers: MAX_HEADERS,
+            header_timeout_ms: self.deadlines.header_ms,
+            idle_timeout_ms: self.deadlines.idle_ms,
+            body_timeout_ms: self.deadlines.body_ms,
+            body_grace_ms: self.deadlines.body_grace_ms,
+            body_bytes_per_second: self.deadlines.least_body_rate,
+            answer_timeout_ms: self.deadlines.answer_ms,
             connections: self.connections,
             waiting_receives: self.waiting_receives,
             request_bytes_in_memory: self.request_bytes,
+            answer_bytes_in_memory: self.answer_bytes,
+            queued_appends: self.queued_appends.records,
+            queued_append_bytes: self.queued_appends.bytes,
+            leases: self.leases.all,
+            queue_leases: self.leases.per_queue,
             name_bytes: MAX_LABEL_LENGTH,
             keys: MAX_KEYS,
             properties_bytes: MAX_PROPERTIES_LENGTH,
@@ -112,12 +130,21 @@ struct Written {
     json_put_bytes: usize,
     control_request_bytes: usize,
     header_bytes: usize,
-    header_timeout_ms: u128,
-    idle_timeout_ms: u128,
-    body_timeout_ms: u128,
+    headers: usize,
+    header_timeout_ms: u64,
+    idle_timeout_ms: u64,
+    body_timeout_ms: u64,
+    body_grace_ms: u64,
+    body_bytes_per_second: u64,
+    answer_timeout_ms: u64,
     connections: usize,
     waiting_receives: usize,
     request_bytes_in_memory: usize,
+    answer_bytes_in_memory: usize,
+    queued_appends: u64,
+    queued_append_bytes: u64,
+    leases: usize,
+    queue_leases: usize,
     name_bytes: usize,
     keys: usize,
     properties_bytes: usize,

@@ -10,6 +10,15 @@ use serde_json::value::RawValue;
 
 use super::problem::Problem;
 
+/// Reads an object. Where a request has one, an array is none, though serde would take its items for the members
+/// in the order that they are declared in.
+pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
+    if json.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::invalid("the request is no JSON object"));
+    }
+    serde_json::from_slice(json).map_err(|error| Problem::invalid(error.to_string()))
+}
+
 /// The members of an object, in the order they came.
 #[derive(Debug)]
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);

@@ -69,6 +69,7 @@ async fn look_up(api: &Api, id: Segment, head: &Parts) -> Result<Response, Probl
     let parameters: ShowParameters = parameters(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
     let body = if parameters.body { WithBody::Yes } else { WithBody::No };
+    api.shared.answers.have_room()?;
     let view = api.service()?.message(&id, body).await?;
     Ok(json(StatusCode::OK, &View::from(&view)))
 }

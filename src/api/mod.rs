@@ -17,6 +17,7 @@
 //! - No layers between router and handler: the way of a put is short, and each handler counts its
 //!   own answer by [`Api::answer`].
 
+mod answers;
 mod batch;
 mod body;
 mod changes;
@@ -24,6 +25,8 @@ mod dead_letters;
 mod dto;
 mod error;
 mod fields;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod group_settings;
 mod groups;
 mod head;
@@ -41,12 +44,14 @@ mod page;
 mod problem;
 mod query;
 mod raw_put;
+mod refused;
 mod scheduled;
 mod server;
 mod timers;
 mod topics;
 mod trace;
 mod transactions;
+mod unread;
 
 use std::sync::{Arc, OnceLock};
 
@@ -68,7 +73,8 @@ pub(crate) use transactions::check_json;
 use crate::metrics::{Metrics, Route};
 use crate::outbound::Outbound;
 use crate::service::{Readiness, Service};
-use body::Budget;
+use answers::Answers;
+use body::{Budget, Pace};
 use problem::{Code, Problem};
 
 /// What every handler has at hand.
@@ -84,6 +90,9 @@ struct Shared {
     metrics: Arc<Metrics>,
     limits: Limits,
     budget: Budget,
+    answers: Answers,
+    /// One permit for each connection.
+    connections: Arc<Semaphore>,
     /// One permit for each receive that may wait.
     waiting: Semaphore,
     /// Says which URLs the server may call.
@@ -97,7 +106,9 @@ impl Api {
             service: OnceLock::new(),
             metrics,
             limits,
-            budget: Budget::new(limits.request_bytes),
+            budget: Budget::new(limits.request_bytes, Pace::new(&limits.deadlines)),
+            answers: Answers::new(limits.answer_bytes),
+            connections: Arc::new(Semaphore::new(limits.connections())),
             waiting: Semaphore::new(limits.waiting_receives),
             outbound,
         };
@@ -124,6 +135,9 @@ impl Api {
 
     /// Turns what a handler decided into an answer, and counts it.
     fn answer(&self, route: Route, result: Result<Response, Problem>) -> Response {
+        if let Some(bound) = result.as_ref().err().and_then(Problem::bound) {
+            self.shared.metrics.refused(bound);
+        }
         let response = result.unwrap_or_else(Problem::into_response);
         self.shared.metrics.http_request(route, response.status().as_u16());
         response

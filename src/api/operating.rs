@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::problem::{Code, Problem};
 use super::query::{NoParameters, parameters};
 use super::{Api, json, raw_put};
-use crate::metrics::Route;
+use crate::metrics::{Held, Route};
 use crate::service::Readiness;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -70,6 +70,10 @@ pub(super) async fn metrics(State(api): State<Api>, request: Request) -> Respons
 /// Some figures are asked for when somebody looks; the others were counted as it happened.
 fn figures(api: &Api) -> String {
     let metrics = &api.shared.metrics;
+    let connections = api.shared.limits.connections() - api.shared.connections.available_permits();
+    metrics.set_held(Held::Connections, connections);
+    metrics.set_held(Held::RequestBytes, api.shared.budget.held());
+    metrics.set_held(Held::AnswerBytes, api.shared.answers.bytes());
     if let Ok(service) = api.service() {
         service.refresh_metrics();
     }

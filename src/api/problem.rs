@@ -6,7 +6,12 @@ use axum::body::Body;
 use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use serde::Serialize;
+
+use crate::metrics::Bound;
+
+const PROBLEM_JSON: &str = "application/problem+json";
 
 /// What is wrong, in a word that programs may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +39,10 @@ pub(super) enum Code {
     RequestTimeout,
     BodyTooLarge,
     BatchTooLarge,
+    HeadersTooLarge,
+    UriTooLong,
     TooManyWaiting,
+    TooManyLeases,
     NotReady,
     Overloaded,
     StorageFull,
@@ -163,7 +171,7 @@ impl Code {
                 "The receipt handle is not, or no longer, good",
             ),
             Self::RequestTimeout => {
-                (StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", "The body came too slowly")
+                (StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", "The request came too slowly")
             }
             Self::BodyTooLarge => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", "The body is too large")
@@ -174,6 +182,15 @@ impl Code {
             Self::TooManyWaiting => {
                 (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_WAITING", "Too many receives are waiting")
             }
+            Self::TooManyLeases => {
+                (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_LEASES", "Too many messages are out")
+            }
+            Self::HeadersTooLarge => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "HEADERS_TOO_LARGE",
+                "The headers are too large",
+            ),
+            Self::UriTooLong => (StatusCode::URI_TOO_LONG, "URI_TOO_LONG", "The path is too long"),
             Self::NotReady => {
                 (StatusCode::SERVICE_UNAVAILABLE, "NOT_READY", "The server is not ready")
             }
@@ -193,13 +210,28 @@ impl Code {
         Facts { status, code, title }
     }
 
+    /// The bound that it tells of, when it tells of no other.
+    const fn bound(self) -> Option<Bound> {
+        match self {
+            Self::HeadersTooLarge | Self::UriTooLong => Some(Bound::HeaderBytes),
+            Self::BodyTooLarge => Some(Bound::BodyBytes),
+            Self::RequestTimeout => Some(Bound::BodyTime),
+            Self::TooManyWaiting => Some(Bound::WaitingReceives),
+            Self::TooManyLeases => Some(Bound::Leases),
+            _ => None,
+        }
+    }
+
     /// The code's own spelling, for where a code stands outside a problem.
     pub(super) const fn as_str(self) -> &'static str {
         self.facts().code
     }
 
     const fn worth_trying_again(self) -> bool {
-        matches!(self, Self::NotReady | Self::Overloaded | Self::TooManyWaiting)
+        matches!(
+            self,
+            Self::NotReady | Self::Overloaded | Self::TooManyWaiting | Self::TooManyLeases
+        )
     }
 }
 
@@ -218,6 +250,8 @@ pub(super) struct Problem {
     detail: Cow<'static, str>,
     errors: Vec<FieldError>,
     afterwards: Afterwards,
+    /// That it was refused for.
+    bound: Option<Bound>,
 }
 
 /// A member of the request's JSON that is wrong.
@@ -234,7 +268,23 @@ impl Problem {
             Code::BodyTooLarge | Code::RequestTimeout => Afterwards::Close,
             _ => Afterwards::Keep,
         };
-        Self { code, detail: detail.into(), errors: Vec::new(), afterwards }
+        let bound = code.bound();
+        Self { code, detail: detail.into(), errors: Vec::new(), afterwards, bound }
+    }
+
+    /// The same, refused for `bound`.
+    #[must_use]
+    pub(super) fn by(mut self, bound: Bound) -> Self {
+        self.bound = Some(bound);
+        self
+    }
+
+    pub(super) fn bound(&self) -> Option<Bound> {
+        self.bound
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.code.facts().status
     }
 
     pub(super) fn invalid(detail: impl Into<Cow<'static, str>>) -> Self {
@@ -291,6 +341,26 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// A whole answer, for a connection on which no handler was asked; the connection is closed after it.
+    pub(super) fn written_whole(&self) -> Bytes {
+        let json = self.json();
+        let status = self.status();
+        let (number, reason) = (status.as_u16(), status.canonical_reason().unwrap_or_default());
+        let retry = if self.code.worth_trying_again() { "retry-after: 1\r\n" } else { "" };
+        let length = json.len();
+        let head = format!(
+            "HTTP/1.1 {number} {reason}\r\ncontent-type: {PROBLEM_JSON}\r\n{retry}\
+             connection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        [head.into_bytes(), json].concat().into()
+    }
+
+    fn json(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.written()).expect("strings and numbers are always JSON")
+    }
+}
+
 /// A problem as JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct Written<'a> {
@@ -305,13 +375,11 @@ pub(super) struct Written<'a> {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.code.facts().status;
-        let json =
-            serde_json::to_vec(&self.written()).expect("strings and numbers are always JSON");
-        let mut response = Response::new(Body::from(json));
+        let status = self.status();
+        let mut response = Response::new(Body::from(self.json()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if self.code.worth_trying_again() {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }

@@ -65,6 +65,7 @@ async fn look_through(api: &Api, head: &Parts) -> Result<Response, Problem> {
         from: moment("from", given.from.as_deref())?,
         to: moment("to", given.to.as_deref())?,
     };
+    api.shared.answers.have_room()?;
     let page = api.service()?.scheduled(&query, given.cursor, limit).await?;
     let items = page.items.iter().map(View::from).collect();
     let next_cursor = page.next_cursor.as_deref();

@@ -1,8 +1,10 @@
 //! Connections: how many, how long a head may take, and how they end.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use hyper::header::TRANSFER_ENCODING;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWrite;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -21,20 +24,18 @@ use tower::Service as _;
 
 use super::Api;
 use super::head::{Framing, Notes, Watched};
-use super::limits::{IDLE_TIMEOUT, MAX_HEADER_BYTES};
+use super::limits::{Limits, MAX_FAREWELLS, MAX_HEADERS};
 use super::linger::Lingering;
-use super::problem::Problem;
-use crate::metrics::Route;
-
-/// Sent to a client that is one too many, before it has asked for anything.
-const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\n\
-    content-length: 157\r\n\r\n\
-    {\"type\":\"urn:horolog:problem:OVERLOADED\",\"title\":\"The server is overloaded\",\
-    \"status\":503,\"detail\":\"as many connections are open as may\",\"code\":\"OVERLOADED\"}\n";
+use super::problem::{Code, Problem};
+use super::refused::{Refusals, Told};
+use super::unread::Unread;
+use crate::metrics::{Bound, Route};
 
 /// How long to wait when the process has no file handle left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a connection that is refused is given to ask for something.
+const QUESTION: Duration = Duration::from_secs(2);
 
 /// Whether connections go on after the answer they are working on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,8 @@ impl Server {
     /// When the listener has no address, which means that it is not open.
     pub fn start(listener: TcpListener, api: Api) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let connections = api.shared.limits.connections.min(Semaphore::MAX_PERMITS);
-        let slots = Arc::new(Semaphore::new(connections));
+        let connections = api.shared.limits.connections();
+        let slots = Arc::clone(&api.shared.connections);
         let (phase, watched) = watch::channel(Phase::Serving);
         let listening = tokio::spawn(listen(listener, api, Arc::clone(&slots), watched));
         Ok(Self { address, phase, listening, slots, connections })
@@ -91,7 +92,8 @@ async fn listen(
     slots: Arc<Semaphore>,
     mut phase: watch::Receiver<Phase>,
 ) {
-    let http = http();
+    let http = http(&api.shared.limits);
+    let farewells = Arc::new(Semaphore::new(MAX_FAREWELLS));
     let router = api.clone().router();
     loop {
         let accepted = tokio::select! {
@@ -111,17 +113,29 @@ async fn listen(
                 let connection = serve(http.clone(), stream, router.clone(), api.clone(), ends);
                 tokio::spawn(hold(slot, connection));
             }
-            Err(_) => refuse(&stream),
+            Err(_) => {
+                let told = Told::new(&api.shared.metrics);
+                match Arc::clone(&farewells).try_acquire_owned() {
+                    Ok(farewell) => drop(tokio::spawn(hold(farewell, refuse(stream, told)))),
+                    Err(_) => told.refused(Bound::Connections),
+                }
+            }
         }
     }
 }
 
-fn http() -> http1::Builder {
+/// The least that is read ahead of a connection, for bodies to come in pieces of some size.
+const READ_AHEAD: usize = 64 * 1024;
+
+fn http(limits: &Limits) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         // The wait for the next request; a head on its way is timed by `head`.
-        .header_read_timeout(IDLE_TIMEOUT)
-        .max_header_size(MAX_HEADER_BYTES)
+        .header_read_timeout(Duration::from_millis(limits.deadlines.idle_ms))
+        .max_header_size(limits.header_bytes)
+        // Counts for a head that has not come to its end, too: there is no other bound for one.
+        .max_buf_size(READ_AHEAD.max(2 * limits.header_bytes))
+        .max_headers(MAX_HEADERS)
         .keep_alive(true);
     http
 }
@@ -146,9 +160,20 @@ async fn ending(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|now| *now == Phase::Ending).await;
 }
 
-fn refuse(stream: &TcpStream) {
+/// Tells a client that it is one too many, and stays until it has read so. An answer before the question
+/// would be no answer to many clients, so the question is waited for, shortly; it is not read.
+async fn refuse(stream: TcpStream, told: Told) {
+    let problem = Problem::new(Code::Overloaded, "as many connections are open as may")
+        .by(Bound::Connections);
+    told.answered(&problem);
+    // One that asks nothing is told all the same.
+    let _ = tokio::time::timeout(QUESTION, stream.readable()).await;
     // A client that is gone, or does not read, has lost nothing but this answer.
-    let _ = stream.try_write(TOO_MANY_CONNECTIONS);
+    if stream.try_write(&problem.written_whole()).is_ok() {
+        let (mut stream, last) = Lingering::new(stream);
+        last.was(problem.status());
+        let _ = poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await;
+    }
 }
 
 async fn hold(slot: OwnedSemaphorePermit, connection: impl Future<Output = ()>) {
@@ -167,11 +192,16 @@ async fn serve(
         tracing::debug!(%error, "a connection was gone at once");
         return;
     }
+    let told = Told::new(&api.shared.metrics);
+    let deadlines = &api.shared.limits.deadlines;
+    let stream = Unread::new(stream, Duration::from_millis(deadlines.answer_ms), told.clone());
     let (stream, last) = Lingering::new(stream);
-    let (stream, notes) = Watched::new(stream);
+    let (stream, asked) = Refusals::new(stream, last.clone(), told.clone());
+    let (stream, notes) = Watched::new(stream, Duration::from_millis(deadlines.header_ms), told);
     let answer = service_fn(move |request| {
         let (router, api) = (router.clone(), api.clone());
         let (notes, last) = (notes.clone(), last.clone());
+        asked.now();
         async move {
             let response = respond(router, &api, &notes, request).await;
             last.was(response.status());
@@ -201,7 +231,7 @@ async fn respond(
         return api.answer(Route::None, Err(problem));
     }
     let Ok(response) = router.call(request.map(Body::new)).await;
-    response
+    api.shared.answers.count(response).await
 }
 
 fn refuse_doubtful(request: &Request<Incoming>, notes: &Notes) -> Result<(), Problem> {
@@ -214,19 +244,5 @@ fn refuse_doubtful(request: &Request<Incoming>, notes: &Notes) -> Result<(), Pro
             Err(Problem::invalid("a request has Content-Length or Transfer-Encoding, not both")
                 .closing())
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_answer_to_one_too_many_is_as_long_as_it_says() {
-        let text = std::str::from_utf8(TOO_MANY_CONNECTIONS).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
-        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
-        assert_eq!(problem["code"], "OVERLOADED");
     }
 }

@@ -76,6 +76,7 @@ pub(super) async fn show(State(api): State<Api>, path: Segments, request: Reques
 
 async fn look_up(api: &Api, path: Segments, head: &Parts) -> Result<Response, Problem> {
     let (topic, key) = named(path, head)?;
+    api.shared.answers.have_room()?;
     let view = api.service()?.timer(&topic, &key).await?;
     Ok(json(StatusCode::OK, &View::from(&view)))
 }

@@ -190,6 +190,7 @@ async fn pages(api: &Api, head: &Parts) -> Result<Response, Problem> {
     };
     let limit = page::limit(asked.limit.as_deref())?;
     let query = TransactionQuery { topic, state: wanted, limit, cursor: asked.cursor };
+    api.shared.answers.have_room()?;
     let found = api.service()?.transactions(query).await?;
     let items = found.items.iter().map(Transaction::from).collect();
     Ok(json(StatusCode::OK, &Page { items, next_cursor: found.cursor }))
@@ -258,6 +259,7 @@ async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Respons
         Some(wait) => bounded_duration(wait, MAX_WAIT_MS, "/wait")?,
     };
     drop(held);
+    api.shared.answers.have_room()?;
     let service = api.service()?;
     let _waiting = if wait_ms > 0 { Some(Waiting::new(api)?) } else { None };
     let views = service.checks(&group, max, wait_ms).await?;

@@ -17,6 +17,7 @@ use parking_lot::MutexGuard;
 use super::completion::{Completion, Receipt};
 use super::group::{GROUP_HEADER, GroupKind, MAX_GROUP, RecordsHash};
 use super::settled::{Outcome, Settled};
+use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
 use crate::message::record::{Encoded, Magic, sealed_crcs};
 use crate::stage::Signal;
@@ -24,8 +25,10 @@ use timerlog::disk::{DiskError, Operation};
 use timerlog::planted::{self, Fault};
 use timerlog::segment::RowError;
 
-/// Bytes that may wait for the flush before a turn is refused.
-const MAX_WAITING: u64 = 64 * 1024 * 1024;
+/// What may wait beyond the bound when it is of work that was accepted before: deliveries, acks, cancels.
+/// Without it, new messages that keep the log at its bound would keep old ones from being delivered.
+const ACCEPTED_BYTES: u64 = 16 * 1024 * 1024;
+const ACCEPTED_RECORDS: u64 = 25_000;
 
 /// Buffers kept for reuse, and the largest that is kept.
 const SPARE_BUFFERS: usize = 2;
@@ -34,9 +37,9 @@ const SPARE_BUFFER_LENGTH: usize = 2 * 1024 * 1024;
 /// Why nothing was appended.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AppendError {
-    /// The flush is behind: too many bytes wait for it.
-    #[error("{waiting} bytes already wait for the disk")]
-    Overloaded { waiting: u64 },
+    /// The flush is behind: too much waits for it.
+    #[error("{records} records of {bytes} bytes already wait for the disk")]
+    Overloaded { records: u64, bytes: u64 },
     /// The index is behind: too many of its entries wait for the disk.
     #[error("the index is behind: too many of its entries wait for the disk")]
     IndexBehind,
@@ -48,6 +51,14 @@ pub enum AppendError {
     TooLong { length: usize, limit: u64 },
     #[error("the log failed earlier: {0}")]
     Failed(RowError),
+}
+
+/// What a turn is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    New,
+    /// It follows from what was accepted before.
+    Accepted,
 }
 
 /// A group on its way to the disk.
@@ -69,8 +80,9 @@ pub(super) struct Group {
 pub(super) struct Appender {
     open: Group,
     closed: VecDeque<Group>,
-    /// Bytes closed or open or being flushed, not yet durable.
-    waiting: u64,
+    /// What is closed or open or being flushed, not yet durable.
+    waiting: QueuedAppends,
+    bounds: QueuedAppends,
     segment_size: u64,
     /// Segments are allocated up to here.
     prepared: u64,
@@ -90,7 +102,8 @@ impl Appender {
         Self {
             open: Group::at(tail, Vec::new()),
             closed: VecDeque::new(),
-            waiting: 0,
+            waiting: QueuedAppends { records: 0, bytes: 0 },
+            bounds: QueuedAppends::default(),
             segment_size,
             prepared,
             full: false,
@@ -126,9 +139,23 @@ impl Appender {
         }
     }
 
-    /// The flush is done with `groups`.
-    pub(super) fn give_back(&mut self, bytes: u64, buffers: impl Iterator<Item = Vec<u8>>) {
-        self.waiting -= bytes;
+    pub(super) fn set_bounds(&mut self, bounds: QueuedAppends) {
+        self.bounds = bounds;
+    }
+
+    /// What is not durable yet.
+    pub(super) fn waiting(&self) -> QueuedAppends {
+        self.waiting
+    }
+
+    /// The flush is done with so much.
+    pub(super) fn give_back(
+        &mut self,
+        done: QueuedAppends,
+        buffers: impl Iterator<Item = Vec<u8>>,
+    ) {
+        self.waiting.records -= done.records;
+        self.waiting.bytes -= done.bytes;
         for mut buffer in buffers {
             if self.spare.len() < SPARE_BUFFERS && buffer.capacity() <= SPARE_BUFFER_LENGTH {
                 buffer.clear();
@@ -160,12 +187,18 @@ impl Appender {
     }
 
     /// Makes the open group one that has room for `length` bytes of records.
-    fn make_room(&mut self, length: usize) -> Result<(), AppendError> {
+    fn make_room(&mut self, length: usize, work: Work) -> Result<(), AppendError> {
         if let Some(error) = &self.failed {
             return Err(AppendError::Failed(error.clone()));
         }
-        if self.waiting > MAX_WAITING {
-            return Err(AppendError::Overloaded { waiting: self.waiting });
+        let (more_records, more_bytes) = match work {
+            Work::New => (0, 0),
+            Work::Accepted => (ACCEPTED_RECORDS, ACCEPTED_BYTES),
+        };
+        if self.waiting.records >= self.bounds.records.saturating_add(more_records)
+            || self.waiting.bytes >= self.bounds.bytes.saturating_add(more_bytes)
+        {
+            return Err(self.overloaded());
         }
         let needed = length as u64;
         let limit =
@@ -202,15 +235,20 @@ impl Appender {
         } else if self.full {
             Err(AppendError::StorageFull)
         } else {
-            Err(AppendError::Overloaded { waiting: self.waiting })
+            Err(self.overloaded())
         }
+    }
+
+    fn overloaded(&self) -> AppendError {
+        let QueuedAppends { records, bytes } = self.waiting;
+        AppendError::Overloaded { records, bytes }
     }
 
     fn end_segment(&mut self, segment_end: u64) {
         debug_assert!(self.open.count == 0);
         self.open.kind = GroupKind::EndOfSegment;
         self.open.length = segment_end - self.open.base.get();
-        self.waiting += GROUP_HEADER as u64;
+        self.waiting.bytes += GROUP_HEADER as u64;
         self.close();
     }
 }
@@ -250,8 +288,9 @@ impl<'a> Turn<'a> {
         settled: &'a Settled,
         flush: &'a Signal,
         length: usize,
+        work: Work,
     ) -> Result<Self, AppendError> {
-        appender.make_room(length)?;
+        appender.make_room(length, work)?;
         Ok(Self { appender, settled, flush, left: length, appended: 0 })
     }
 
@@ -289,6 +328,7 @@ impl<'a> Turn<'a> {
         group.bytes.extend_from_slice(bytes);
         group.length += bytes.len() as u64;
         group.count += 1;
+        self.appender.waiting.records += 1;
         offset
     }
 
@@ -322,7 +362,7 @@ impl Drop for Turn<'_> {
         } else {
             0
         };
-        self.appender.waiting += (self.appended + header) as u64;
+        self.appender.waiting.bytes += (self.appended + header) as u64;
         self.appender.latest = Arc::clone(&self.appender.open.completion);
         self.flush.raise();
     }

@@ -9,6 +9,7 @@ use super::append::{Appender, Group};
 use super::group::{GroupHeader, GroupKind};
 use super::{Durability, FlushMode, Secrets, Watermarks};
 use crate::clock::Now;
+use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
 use timerlog::disk::Operation;
 use timerlog::segment::{Row, RowError};
@@ -85,10 +86,13 @@ impl Flusher {
         let records = groups.iter().map(|group| u64::from(group.count)).sum();
         let bytes = groups.iter().map(|group| group.bytes.len() as u64).sum();
         let count = groups.len();
+        let done = QueuedAppends { records, bytes };
+        let buffers = groups.iter_mut().map(|group| std::mem::take(&mut group.bytes));
+        // First the room, then the word: whoever is told finds the room given back.
+        appender.lock().give_back(done, buffers);
         for group in &groups {
             group.completion.finish(Durability::Durable);
         }
-        appender.lock().give_back(bytes, groups.into_iter().map(|group| group.bytes));
         self.sync_if_due(appender, watermarks, now)?;
         self.prepare(appender, end)?;
         Ok(Flushed::Groups { groups: count, records, bytes })

@@ -143,6 +143,9 @@ impl GroupHeader {
         if version > VERSION {
             return Err(GroupError::Version { got: version });
         }
+        if version == 0 {
+            return Err(GroupError::Head("no group was ever written in version 0"));
+        }
         let kind = match read_u16(bytes, KIND) {
             1 => GroupKind::Records,
             2 => GroupKind::EndOfSegment,

@@ -23,6 +23,8 @@
 mod append;
 mod completion;
 mod flush;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod group;
 mod read;
 mod recovery;
@@ -40,11 +42,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use self::append::Appender;
+use self::append::{Appender, Work};
 use self::flush::Flusher;
 use self::group::GroupMagic;
 use self::settled::Settled;
 use crate::clock::Now;
+use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
 use crate::message::record::Magic;
 use crate::stage::Signal;
@@ -95,7 +98,33 @@ impl CommitLog {
     ///
     /// [`Encoded::len`]: crate::message::record::Encoded::len
     pub fn turn(&self, length: usize) -> Result<Turn<'_>, AppendError> {
-        Turn::begin(self.appender.lock(), &self.settled, &self.flush_signal, length)
+        self.turn_of(length, Work::New)
+    }
+
+    /// As [`CommitLog::turn`], for what follows from work that was accepted before: it still has room
+    /// when new work is refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`CommitLog::turn`].
+    pub fn turn_for_accepted(&self, length: usize) -> Result<Turn<'_>, AppendError> {
+        self.turn_of(length, Work::Accepted)
+    }
+
+    fn turn_of(&self, length: usize, work: Work) -> Result<Turn<'_>, AppendError> {
+        Turn::begin(self.appender.lock(), &self.settled, &self.flush_signal, length, work)
+    }
+
+    /// The same log, with other bounds of what may wait for the disk.
+    #[must_use]
+    pub fn bounded(mut self, bounds: QueuedAppends) -> Self {
+        self.appender.get_mut().set_bounds(bounds);
+        self
+    }
+
+    /// What was appended and is not durable yet.
+    pub fn waiting(&self) -> QueuedAppends {
+        self.appender.lock().waiting()
     }
 
     /// Writes and syncs what was appended; see [`Flushed`].

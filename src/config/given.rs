@@ -70,6 +70,66 @@ pub struct Given {
     #[serde(deserialize_with = "scalar")]
     pub max_request_memory: Option<String>,
 
+    /// Most bytes of request line and headers together; beyond it, 431 [default: 48KiB]
+    #[arg(long, env = "HOROLOG_MAX_HEADER", value_name = "SIZE")]
+    #[serde(deserialize_with = "scalar")]
+    pub max_header: Option<String>,
+
+    /// How long the head of a request may be on its way; then 408 [default: 10s]
+    #[arg(long, env = "HOROLOG_HEADER_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "scalar")]
+    pub header_timeout: Option<String>,
+
+    /// How long a connection may wait for its next request; then it is closed [default: 75s]
+    #[arg(long, env = "HOROLOG_IDLE_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "scalar")]
+    pub idle_timeout: Option<String>,
+
+    /// How long the body of a request may be on its way; then 408 [default: 30s]
+    #[arg(long, env = "HOROLOG_BODY_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "scalar")]
+    pub body_timeout: Option<String>,
+
+    /// How long a body may come as slowly as it likes; then the least rate counts [default: 5s]
+    #[arg(long, env = "HOROLOG_BODY_GRACE", value_name = "TIME")]
+    #[serde(deserialize_with = "scalar")]
+    pub body_grace: Option<String>,
+
+    /// The least bytes a second of a body, counted after the grace; below it, 408 [default: 1KiB]
+    #[arg(long, env = "HOROLOG_MIN_BODY_RATE", value_name = "SIZE")]
+    #[serde(deserialize_with = "scalar")]
+    pub min_body_rate: Option<String>,
+
+    /// How long a client may read nothing of its answer; then the connection is closed [default: 30s]
+    #[arg(long, env = "HOROLOG_ANSWER_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "scalar")]
+    pub answer_timeout: Option<String>,
+
+    /// Most answers with messages in memory; beyond it requests are answered 503 [default: 256MiB]
+    #[arg(long, env = "HOROLOG_MAX_ANSWER_MEMORY", value_name = "SIZE")]
+    #[serde(deserialize_with = "scalar")]
+    pub max_answer_memory: Option<String>,
+
+    /// Most records that wait for the disk; beyond it, 503 for new messages [default: 100000]
+    #[arg(long, env = "HOROLOG_MAX_QUEUED_APPENDS", value_name = "COUNT")]
+    #[serde(deserialize_with = "scalar")]
+    pub max_queued_appends: Option<String>,
+
+    /// Most bytes that wait for the disk; beyond it, 503 for new messages [default: 64MiB]
+    #[arg(long, env = "HOROLOG_MAX_QUEUED_APPEND_BYTES", value_name = "SIZE")]
+    #[serde(deserialize_with = "scalar")]
+    pub max_queued_append_bytes: Option<String>,
+
+    /// Most messages that are out at a time; beyond it receives are answered 429 [default: 1000000]
+    #[arg(long, env = "HOROLOG_MAX_LEASES", value_name = "COUNT")]
+    #[serde(deserialize_with = "scalar")]
+    pub max_leases: Option<String>,
+
+    /// Most messages of one queue that are out to one group; then 429 [default: 100000]
+    #[arg(long, env = "HOROLOG_MAX_LEASES_PER_QUEUE", value_name = "COUNT")]
+    #[serde(deserialize_with = "scalar")]
+    pub max_leases_per_queue: Option<String>,
+
     /// Whether a put on an unknown topic makes the topic [default: true]
     #[arg(long, env = "HOROLOG_AUTO_CREATE_TOPICS", value_name = "true|false")]
     #[serde(deserialize_with = "scalar")]
@@ -138,6 +198,18 @@ impl Given {
             max_connections: self.max_connections.or(file.max_connections),
             max_waiting_receives: self.max_waiting_receives.or(file.max_waiting_receives),
             max_request_memory: self.max_request_memory.or(file.max_request_memory),
+            max_header: self.max_header.or(file.max_header),
+            header_timeout: self.header_timeout.or(file.header_timeout),
+            idle_timeout: self.idle_timeout.or(file.idle_timeout),
+            body_timeout: self.body_timeout.or(file.body_timeout),
+            body_grace: self.body_grace.or(file.body_grace),
+            min_body_rate: self.min_body_rate.or(file.min_body_rate),
+            answer_timeout: self.answer_timeout.or(file.answer_timeout),
+            max_answer_memory: self.max_answer_memory.or(file.max_answer_memory),
+            max_queued_appends: self.max_queued_appends.or(file.max_queued_appends),
+            max_queued_append_bytes: self.max_queued_append_bytes.or(file.max_queued_append_bytes),
+            max_leases: self.max_leases.or(file.max_leases),
+            max_leases_per_queue: self.max_leases_per_queue.or(file.max_leases_per_queue),
             auto_create_topics: self.auto_create_topics.or(file.auto_create_topics),
             queues_per_topic: self.queues_per_topic.or(file.queues_per_topic),
             delay_levels: self.delay_levels.or(file.delay_levels),

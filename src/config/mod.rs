@@ -7,6 +7,7 @@
 mod error;
 mod given;
 mod rule;
+mod rules;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,18 +15,9 @@ use std::path::PathBuf;
 pub use error::{ConfigError, SettingError};
 pub use given::Given;
 
-use rule::{Rule, between, levels, one_of, size_between, time_between};
+use rules::{FlushWord, Switch};
 
 use crate::message::LevelTable;
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
-const SECOND: u64 = 1000;
-const HOUR: u64 = 3600 * SECOND;
-
-/// Most bytes of a body: an append group of the log has at most 8 MiB, and a message must fit.
-const LARGEST_BODY: u64 = 4 * MIB;
 
 /// When a write is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +62,51 @@ pub enum PrivateTargets {
     Allowed,
 }
 
+/// How long clients may take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For the head of a request, from its first byte.
+    pub header_ms: u64,
+    /// For the next request of a connection to begin.
+    pub idle_ms: u64,
+    /// For the body of a request.
+    pub body_ms: u64,
+    /// For a body, before the least rate counts.
+    pub body_grace_ms: u64,
+    /// Bytes a second.
+    pub least_body_rate: u64,
+    /// For the next byte of an answer to be taken.
+    pub answer_ms: u64,
+}
+
+/// What may wait for the disk before new messages are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuedAppends {
+    pub records: u64,
+    pub bytes: u64,
+}
+
+impl Default for QueuedAppends {
+    fn default() -> Self {
+        Self { records: 100_000, bytes: 64 << 20 }
+    }
+}
+
+/// How many messages may be out, or waiting in memory to be handed out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseBounds {
+    /// Of the server.
+    pub all: usize,
+    /// Of one queue, to one group.
+    pub per_queue: usize,
+}
+
+impl Default for LeaseBounds {
+    fn default() -> Self {
+        Self { all: 1_000_000, per_queue: 100_000 }
+    }
+}
+
 /// The settings of a server, all of them good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -83,6 +120,11 @@ pub struct Config {
     pub max_connections: usize,
     pub max_waiting_receives: usize,
     pub max_request_memory: usize,
+    pub max_answer_memory: usize,
+    pub max_header: usize,
+    pub deadlines: Deadlines,
+    pub queued_appends: QueuedAppends,
+    pub leases: LeaseBounds,
     pub topics: TopicCreation,
     pub queues_per_topic: u16,
     pub delay_levels: LevelTable,
@@ -99,193 +141,85 @@ impl Config {
     ///
     /// The first setting that cannot be used, with its value and what is allowed.
     pub fn new(given: &Given) -> Result<Self, ConfigError> {
-        let listen = LISTEN.read(given.listen.as_deref())?;
-        let insecure = INSECURE_LISTEN.read(given.insecure_listen.as_deref())?;
+        let listen = rules::LISTEN.read(given.listen.as_deref())?;
+        let insecure = rules::INSECURE_LISTEN.read(given.insecure_listen.as_deref())?;
         let exposure = match (listen.ip().is_loopback(), insecure) {
             (true, _) => Exposure::Loopback,
             (false, Switch::On) => Exposure::Insecure,
             (false, Switch::Off) => return Err(ConfigError::Exposed { listen }),
         };
-        let interval_ms = FLUSH_INTERVAL.read(given.flush_interval.as_deref())?;
-        let segment_size = SEGMENT_SIZE.read(given.segment_size.as_deref())?;
-        let max_body = MAX_BODY.read(given.max_body.as_deref())?;
+        let interval_ms = rules::FLUSH_INTERVAL.read(given.flush_interval.as_deref())?;
+        let segment_size = rules::SEGMENT_SIZE.read(given.segment_size.as_deref())?;
+        let max_body = rules::MAX_BODY.read(given.max_body.as_deref())?;
         if max_body > segment_size / 2 {
             return Err(ConfigError::BodyLargerThanSegment { max_body, segment_size });
         }
         Ok(Self {
             listen,
             exposure,
-            data_dir: DATA_DIR.read(given.data_dir.as_deref())?,
-            flush: match FLUSH.read(given.flush.as_deref())? {
+            data_dir: rules::DATA_DIR.read(given.data_dir.as_deref())?,
+            flush: match rules::FLUSH.read(given.flush.as_deref())? {
                 FlushWord::Sync => Flush::Sync,
                 FlushWord::Async => Flush::Async { interval_ms },
             },
             segment_size,
-            checkpoint_interval_ms: CHECKPOINT_INTERVAL
+            checkpoint_interval_ms: rules::CHECKPOINT_INTERVAL
                 .read(given.checkpoint_interval.as_deref())?,
             max_body: in_memory(max_body),
-            max_connections: MAX_CONNECTIONS.read(given.max_connections.as_deref())?,
-            max_waiting_receives: MAX_WAITING_RECEIVES
+            max_connections: rules::MAX_CONNECTIONS.read(given.max_connections.as_deref())?,
+            max_waiting_receives: rules::MAX_WAITING_RECEIVES
                 .read(given.max_waiting_receives.as_deref())?,
             max_request_memory: in_memory(
-                MAX_REQUEST_MEMORY.read(given.max_request_memory.as_deref())?,
+                rules::MAX_REQUEST_MEMORY.read(given.max_request_memory.as_deref())?,
             ),
-            topics: match AUTO_CREATE_TOPICS.read(given.auto_create_topics.as_deref())? {
+            max_answer_memory: in_memory(
+                rules::MAX_ANSWER_MEMORY.read(given.max_answer_memory.as_deref())?,
+            ),
+            max_header: in_memory(rules::MAX_HEADER.read(given.max_header.as_deref())?),
+            deadlines: deadlines(given)?,
+            queued_appends: QueuedAppends {
+                records: rules::MAX_QUEUED_APPENDS.read(given.max_queued_appends.as_deref())?,
+                bytes: rules::MAX_QUEUED_APPEND_BYTES
+                    .read(given.max_queued_append_bytes.as_deref())?,
+            },
+            leases: LeaseBounds {
+                all: rules::MAX_LEASES.read(given.max_leases.as_deref())?,
+                per_queue: rules::MAX_LEASES_PER_QUEUE
+                    .read(given.max_leases_per_queue.as_deref())?,
+            },
+            topics: match rules::AUTO_CREATE_TOPICS.read(given.auto_create_topics.as_deref())? {
                 Switch::On => TopicCreation::Automatic,
                 Switch::Off => TopicCreation::Explicit,
             },
-            queues_per_topic: QUEUES_PER_TOPIC.read(given.queues_per_topic.as_deref())?,
-            delay_levels: DELAY_LEVELS.read(given.delay_levels.as_deref())?,
-            private_targets: match ALLOW_PRIVATE_TARGETS
+            queues_per_topic: rules::QUEUES_PER_TOPIC.read(given.queues_per_topic.as_deref())?,
+            delay_levels: rules::DELAY_LEVELS.read(given.delay_levels.as_deref())?,
+            private_targets: match rules::ALLOW_PRIVATE_TARGETS
                 .read(given.allow_private_targets.as_deref())?
             {
                 Switch::On => PrivateTargets::Allowed,
                 Switch::Off => PrivateTargets::Refused,
             },
-            http_threads: HTTP_THREADS.read(given.http_threads.as_deref())?,
-            log_format: LOG_FORMAT.read(given.log_format.as_deref())?,
-            log_level: LOG_LEVEL.read(given.log_level.as_deref())?,
+            http_threads: rules::HTTP_THREADS.read(given.http_threads.as_deref())?,
+            log_format: rules::LOG_FORMAT.read(given.log_format.as_deref())?,
+            log_level: rules::LOG_LEVEL.read(given.log_level.as_deref())?,
         })
     }
+}
+
+fn deadlines(given: &Given) -> Result<Deadlines, SettingError> {
+    Ok(Deadlines {
+        header_ms: rules::HEADER_TIMEOUT.read(given.header_timeout.as_deref())?,
+        idle_ms: rules::IDLE_TIMEOUT.read(given.idle_timeout.as_deref())?,
+        body_ms: rules::BODY_TIMEOUT.read(given.body_timeout.as_deref())?,
+        body_grace_ms: rules::BODY_GRACE.read(given.body_grace.as_deref())?,
+        least_body_rate: rules::MIN_BODY_RATE.read(given.min_body_rate.as_deref())?,
+        answer_ms: rules::ANSWER_TIMEOUT.read(given.answer_timeout.as_deref())?,
+    })
 }
 
 fn in_memory(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
-
-#[derive(Clone, Copy, Debug)]
-enum Switch {
-    On,
-    Off,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum FlushWord {
-    Sync,
-    Async,
-}
-
-const SWITCH: [(&str, Switch); 2] = [("true", Switch::On), ("false", Switch::Off)];
-
-const LISTEN: Rule<SocketAddr> = Rule {
-    key: "listen",
-    default: "127.0.0.1:7400",
-    allowed: "an IP address and a port, such as 127.0.0.1:7400",
-    parse: |text| text.parse().ok(),
-};
-const INSECURE_LISTEN: Rule<Switch> = Rule {
-    key: "insecure_listen",
-    default: "false",
-    allowed: "true or false",
-    parse: |text| one_of(text, &SWITCH),
-};
-const DATA_DIR: Rule<PathBuf> = Rule {
-    key: "data_dir",
-    default: "./horolog-data",
-    allowed: "the path of a directory",
-    parse: |text| (!text.is_empty()).then(|| PathBuf::from(text)),
-};
-const FLUSH: Rule<FlushWord> = Rule {
-    key: "flush",
-    default: "sync",
-    allowed: "sync or async",
-    parse: |text| one_of(text, &[("sync", FlushWord::Sync), ("async", FlushWord::Async)]),
-};
-const FLUSH_INTERVAL: Rule<u64> = Rule {
-    key: "flush_interval",
-    default: "200ms",
-    allowed: "a duration from 1ms to 10s",
-    parse: |text| time_between(text, 1, 10 * SECOND),
-};
-const SEGMENT_SIZE: Rule<u64> = Rule {
-    key: "segment_size",
-    default: "1GiB",
-    allowed: "a power of two from 1MiB to 1GiB",
-    parse: |text| size_between(text, MIB, GIB).filter(|size| size.is_power_of_two()),
-};
-const CHECKPOINT_INTERVAL: Rule<u64> = Rule {
-    key: "checkpoint_interval",
-    default: "30s",
-    allowed: "a duration from 1s to 1h",
-    parse: |text| time_between(text, SECOND, HOUR),
-};
-const MAX_BODY: Rule<u64> = Rule {
-    key: "max_body",
-    default: "4MiB",
-    allowed: "a size from 1KiB to 4MiB",
-    parse: |text| size_between(text, KIB, LARGEST_BODY),
-};
-const MAX_CONNECTIONS: Rule<usize> = Rule {
-    key: "max_connections",
-    default: "20000",
-    allowed: "a number from 1 to 1000000",
-    parse: |text| between(text, 1, 1_000_000),
-};
-const MAX_WAITING_RECEIVES: Rule<usize> = Rule {
-    key: "max_waiting_receives",
-    default: "10000",
-    allowed: "a number from 1 to 1000000",
-    parse: |text| between(text, 1, 1_000_000),
-};
-const MAX_REQUEST_MEMORY: Rule<u64> = Rule {
-    key: "max_request_memory",
-    default: "256MiB",
-    allowed: "a size from 16MiB to 64GiB",
-    parse: |text| size_between(text, 16 * MIB, 64 * GIB),
-};
-const AUTO_CREATE_TOPICS: Rule<Switch> = Rule {
-    key: "auto_create_topics",
-    default: "true",
-    allowed: "true or false",
-    parse: |text| one_of(text, &SWITCH),
-};
-const QUEUES_PER_TOPIC: Rule<u16> = Rule {
-    key: "queues_per_topic",
-    default: "4",
-    allowed: "a number from 1 to 256",
-    parse: |text| between(text, 1, 256),
-};
-const DELAY_LEVELS: Rule<LevelTable> = Rule {
-    key: "delay_levels",
-    default: "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
-    allowed: "1 to 32 durations with spaces between them, each from 1ms to 36525d",
-    parse: levels,
-};
-const ALLOW_PRIVATE_TARGETS: Rule<Switch> = Rule {
-    key: "allow_private_targets",
-    default: "false",
-    allowed: "true or false",
-    parse: |text| one_of(text, &SWITCH),
-};
-const HTTP_THREADS: Rule<usize> = Rule {
-    key: "http_threads",
-    default: "2",
-    allowed: "a number from 1 to 256",
-    parse: |text| between(text, 1, 256),
-};
-const LOG_FORMAT: Rule<LogFormat> = Rule {
-    key: "log_format",
-    default: "text",
-    allowed: "text or json",
-    parse: |text| one_of(text, &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
-};
-const LOG_LEVEL: Rule<tracing::Level> = Rule {
-    key: "log_level",
-    default: "info",
-    allowed: "error, warn, info, debug or trace",
-    parse: |text| {
-        one_of(
-            text,
-            &[
-                ("error", tracing::Level::ERROR),
-                ("warn", tracing::Level::WARN),
-                ("info", tracing::Level::INFO),
-                ("debug", tracing::Level::DEBUG),
-                ("trace", tracing::Level::TRACE),
-            ],
-        )
-    },
-};
 
 #[cfg(test)]
 mod tests;

@@ -21,12 +21,14 @@ fn without_any_setting_the_server_is_local_and_durable() {
     assert_eq!(config.exposure, Exposure::Loopback);
     assert_eq!(config.data_dir, PathBuf::from("./horolog-data"));
     assert_eq!(config.flush, Flush::Sync);
-    assert_eq!(config.segment_size, GIB);
+    assert_eq!(config.segment_size, 1 << 30);
     assert_eq!(config.max_body, 4 << 20);
     assert_eq!(config.checkpoint_interval_ms, 30_000);
     assert_eq!(config.topics, TopicCreation::Automatic);
     assert_eq!(config.queues_per_topic, 4);
     assert_eq!(config.delay_levels, LevelTable::default());
+    assert_eq!(config.queued_appends, QueuedAppends::default());
+    assert_eq!(config.leases, LeaseBounds::default());
     assert_eq!(config.private_targets, PrivateTargets::Refused);
 }
 
@@ -68,6 +70,18 @@ fn a_setting_that_cannot_be_used_is_refused_by_all_its_names() {
         ("--max-connections 0", ["max_connections", "HOROLOG_MAX_CONNECTIONS", "\"0\""]),
         ("--max-waiting-receives=-1", ["max_waiting_receives", "1 to 1000000", "\"-1\""]),
         ("--max-request-memory 1KiB", ["max_request_memory", "16MiB to 64GiB", "\"1KiB\""]),
+        ("--max-header 4KiB", ["max_header", "8KiB to 1MiB", "\"4KiB\""]),
+        ("--header-timeout 0s", ["header_timeout", "1ms to 1h", "\"0s\""]),
+        ("--idle-timeout 25h", ["idle_timeout", "1ms to 24h", "\"25h\""]),
+        ("--body-timeout 2h", ["body_timeout", "1ms to 1h", "\"2h\""]),
+        ("--body-grace 0", ["body_grace", "1ms to 1h", "\"0\""]),
+        ("--min-body-rate 0", ["min_body_rate", "1 to 1GiB", "\"0\""]),
+        ("--answer-timeout never", ["answer_timeout", "1ms to 1h", "\"never\""]),
+        ("--max-answer-memory 1", ["max_answer_memory", "1MiB to 64GiB", "\"1\""]),
+        ("--max-queued-appends 0", ["max_queued_appends", "1 to 100000000", "\"0\""]),
+        ("--max-queued-append-bytes 1", ["max_queued_append_bytes", "1KiB to 64GiB", "\"1\""]),
+        ("--max-leases 0", ["max_leases", "1 to 1000000000", "\"0\""]),
+        ("--max-leases-per-queue 0", ["max_leases_per_queue", "1 to 10000000", "\"0\""]),
         ("--auto-create-topics yes", ["auto_create_topics", "true or false", "\"yes\""]),
         ("--queues-per-topic 257", ["queues_per_topic", "1 to 256", "\"257\""]),
         ("--checkpoint-interval 1ms", ["checkpoint_interval", "1s to 1h", "\"1ms\""]),

@@ -10,6 +10,8 @@
 //! the unit is written. Everything here is derived from the log. Files start small and double, so that
 //! ten thousand quiet topics cost ten thousand small files and not gigabytes.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod unit;
 
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Ack and extend: what a consumer says of a message that it holds.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +63,7 @@ impl Consumers {
         let entries = entries.map(Into::into);
         let record = Ack { group_id: group.id, at: now.wall, acked: entries.collect() }.encode();
         let topics = self.topics_by_id(acked.iter().map(|(seat, ..)| seat.topic_id));
-        let mut turn = self.store.log().turn(record.len())?;
+        let mut turn = self.store.log().turn_for_accepted(record.len())?;
         let offset = turn.append(record);
         topics.iter().for_each(|topic| topic.appended(offset));
         let receipt = turn.receipt();
@@ -143,7 +142,7 @@ impl Consumers {
         let (queue_offset, number) = (handle.queue_offset, LeaseNumber(handle.lease));
         let until = now.monotonic + invisible_for;
         leases.queue(group, seat).extend(queue_offset, number, handle.attempt, until);
-        leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
+        leases.add_end(End { until, seat, queue_offset, number });
         drop(leases);
         self.expiry_signal.raise();
         Some(Extended { invisible_until: add(now.wall, invisible_for) })

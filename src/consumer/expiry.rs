@@ -1,7 +1,6 @@
 //! Leases that run out: each is a record, then readable again, or a dead letter when it was the last
 //! attempt. What waits in its place for its retry ends here, too.
 
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -82,7 +81,7 @@ impl Consumers {
         let Some(letters) = self.store.system_topic(Holds::DeadLetters, &group, topic_id) else {
             return Ok(Last::MakeFirst { group, topic_id });
         };
-        let mut turn = self.store.log().turn(DeadLetter::ENCODED_LENGTH)?;
+        let mut turn = self.store.log().turn_for_accepted(DeadLetter::ENCODED_LENGTH)?;
         if topic.is_deleted() {
             return Ok(Last::NotYet);
         }
@@ -116,7 +115,7 @@ impl ExpiryStage {
         let mut guard = consumers.leases.lock();
         for _ in 0..BATCH {
             let leases = &mut *guard;
-            let Some(&Reverse(end)) = leases.ends.peek() else { return Ok(any) };
+            let Some(end) = leases.ends.first() else { return Ok(any) };
             if end.until > now.monotonic {
                 return Ok(any);
             }
@@ -164,7 +163,7 @@ impl ExpiryStage {
                     attempt: lease.attempt,
                 };
                 let record = record.encode();
-                let mut turn = self.consumers.store.log().turn(record.len())?;
+                let mut turn = self.consumers.store.log().turn_for_accepted(record.len())?;
                 turn.append(record);
                 let receipt = turn.receipt();
                 drop(turn);
@@ -205,7 +204,7 @@ impl ExpiryStage {
         if !leases.releases.is_empty() {
             return now.wall.checked_add(1);
         }
-        let Reverse(end) = leases.ends.peek()?;
+        let end = leases.ends.first()?;
         Some(add(now.wall, end.until.saturating_sub(now.monotonic)))
     }
 }

@@ -109,7 +109,7 @@ impl Consumers {
             return;
         }
         let record = Ack { group_id: group.id, at: now.wall, acked: runs }.encode();
-        match self.store.log().turn(record.len()) {
+        match self.store.log().turn_for_accepted(record.len()) {
             Ok(mut turn) => topic.appended(turn.append(record)),
             Err(error) => {
                 tracing::debug!(%error, group = group.name, "what the filter left out waits");

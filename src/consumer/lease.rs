@@ -12,13 +12,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use super::bounds::Part;
 use crate::clock::{Now, Timestamp};
 use crate::store::QueueProgress;
 use timerlog::planted::{self, Fault};
-
-/// How many messages of a queue may be out or wait to be handed out again: what a group's memory is bounded
-/// by. Then the queue waits for acks. What the filter leaves out does not count.
-const MAX_OUT: usize = 100_000;
 
 /// Names a lease: the incarnation in the upper 24 bits, a counter below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +79,9 @@ pub(super) struct QueueLeases {
     acking: VecDeque<u64>,
     /// Passed by the cursor because the filter leaves them out, and not recorded yet.
     excluded: Vec<Stretch>,
+    /// What is out or waits to be handed out again, which has a bound: then the queue waits for acks. What
+    /// the filter leaves out does not count.
+    part: Part,
     /// The queue waits for acks.
     full: bool,
     /// What counts instead of the folded progress until dispatch has come to the record that says where
@@ -139,22 +139,23 @@ pub(super) struct Terms<'a> {
 }
 
 impl QueueLeases {
-    pub(super) fn new(floor: u64) -> Self {
+    pub(super) fn new(floor: u64, part: Part) -> Self {
         Self {
             cursor: floor,
             out: BTreeMap::new(),
             ready: BTreeMap::new(),
             acking: VecDeque::new(),
             excluded: Vec::new(),
+            part,
             full: false,
             ahead_of_fold: None,
         }
     }
 
     /// Starts at the progress, by a record that dispatch has not come to yet.
-    pub(super) fn starting_at(progress: QueueProgress) -> Self {
+    pub(super) fn starting_at(progress: QueueProgress, part: Part) -> Self {
         let floor = progress.floor();
-        Self { ahead_of_fold: Some(progress), ..Self::new(floor) }
+        Self { ahead_of_fold: Some(progress), ..Self::new(floor, part) }
     }
 
     /// All handles are void: what is out can be read again, as after a restart.
@@ -165,6 +166,7 @@ impl QueueLeases {
             }
         }
         self.out.retain(|_, lease| matches!(lease.phase, Phase::Acking | Phase::Delayed));
+        self.recount();
     }
 
     /// How many messages are out.
@@ -183,14 +185,46 @@ impl QueueLeases {
 
     /// Whether the queue has waited for an ack, and one has come.
     pub(super) fn has_room_again(&mut self) -> bool {
-        let room = self.full && !self.is_full();
+        let room = self.full && !self.part.is_full();
         self.full &= !room;
         room
     }
 
-    /// Whether as many messages as may be are out, or wait to be handed out again.
-    pub(super) fn is_full(&self) -> bool {
-        self.out.len() - self.acking.len() + self.ready.len() >= MAX_OUT
+    /// Whether there are messages that cannot be handed out because too many are out.
+    pub(super) fn is_held_back(&self, committed: u64) -> bool {
+        self.ready.is_empty() && self.cursor < committed && self.is_full()
+    }
+
+    /// Whether as many messages of this queue as may be are out, or wait to be handed out again.
+    pub(super) fn is_at_bound(&self) -> bool {
+        self.part.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.part.is_full() || self.part.all_are_full()
+    }
+
+    /// To be called whenever what is kept has changed.
+    fn recount(&mut self) {
+        self.part.set(self.out.len() - self.acking.len() + self.ready.len());
+    }
+
+    /// Whether the lease lasts until just then.
+    pub(super) fn lasts_until(
+        &self,
+        queue_offset: u64,
+        number: LeaseNumber,
+        until: Duration,
+    ) -> bool {
+        self.out.get(&queue_offset).is_some_and(|lease| {
+            (lease.number, lease.until) == (number, until) && lease.phase != Phase::Acking
+        })
+    }
+
+    /// Whether what is appended to end the lease is not folded yet.
+    pub(super) fn is_acking(&self, queue_offset: u64, number: LeaseNumber) -> bool {
+        let lease = self.out.get(&queue_offset);
+        lease.is_some_and(|lease| lease.number == number && lease.phase == Phase::Acking)
     }
 
     /// Leases up to `max` messages: those that came back first, then new ones below `committed`.
@@ -212,6 +246,7 @@ impl QueueLeases {
             let number = terms.numbers.next();
             let lease = Lease { number, attempt, until: terms.until, phase: Phase::Held };
             self.out.insert(queue_offset, lease);
+            self.recount();
             granted.push(Granted { queue_offset, attempt, number });
         }
     }
@@ -231,8 +266,10 @@ impl QueueLeases {
                 return Some((offset, attempts));
             }
         }
+        // Those that wait in their place were readable a moment ago.
+        self.recount();
         if self.is_full() {
-            self.full = true;
+            self.full = self.part.is_full();
             return None;
         }
         loop {
@@ -336,6 +373,7 @@ impl QueueLeases {
         let lease = Lease { number, attempt: 0, until: Duration::MAX, phase: Phase::Acking };
         self.out.insert(queue_offset, lease);
         self.acking.push_back(queue_offset);
+        self.recount();
     }
 
     /// The message was given back, and stays in its place until `until`.
@@ -350,6 +388,7 @@ impl QueueLeases {
         self.out.insert(queue_offset, lease);
         // It may be one of an earlier life that was not looked at in this one.
         self.ready.remove(&queue_offset);
+        self.recount();
     }
 
     /// What waited in its place until `until` is about to be readable again. `false` when it does not.
@@ -374,6 +413,7 @@ impl QueueLeases {
         if !self.out.contains_key(&queue_offset) {
             self.ready.insert(queue_offset, 0);
         }
+        self.recount();
     }
 
     /// Where new messages are looked for.
@@ -402,6 +442,7 @@ impl QueueLeases {
     ) {
         let lease = Lease { number, attempt, until, phase: Phase::Held };
         self.out.insert(queue_offset, lease);
+        self.recount();
     }
 
     /// Nobody took the message: as if it had never been out.
@@ -411,6 +452,7 @@ impl QueueLeases {
             self.out.remove(&queue_offset);
             self.ready.insert(queue_offset, attempts);
         }
+        self.recount();
     }
 
     /// The lease, if it is still held under this number.
@@ -433,16 +475,18 @@ impl QueueLeases {
             self.out.remove(&queue_offset);
             self.ready.insert(queue_offset, lease.attempt);
         }
+        self.recount();
     }
 
     fn forget_acked(&mut self, progress: &QueueProgress) {
         while let Some(&offset) = self.acking.front() {
             if !progress.is_acked(offset) {
-                return;
+                break;
             }
             self.acking.pop_front();
             self.out.remove(&offset);
         }
+        self.recount();
     }
 }
 

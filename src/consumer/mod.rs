@@ -17,6 +17,7 @@
 //! - Order of locks: leases, then a group's progress or the appender.
 
 mod ack;
+mod bounds;
 mod dead_letters;
 mod expiry;
 mod fifo;
@@ -42,17 +43,18 @@ pub use reset::{ResetError, ResetTo};
 pub use settings::SetError;
 pub use stats::{QueuesAtBound, TopicStats};
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use self::bounds::{Ends, Tally};
 use self::fifo::{Lanes, Place};
 use self::lease::{LeaseNumber, QueueLeases};
 use self::long_poll::LongPolls;
 use self::reading::Reading;
+use crate::config::LeaseBounds;
 use crate::stage::Signal;
 use crate::store::{Group, Store, Topic};
 
@@ -80,8 +82,8 @@ struct Seat {
 struct Leases {
     queues: HashMap<Seat, QueueLeases>,
     numbers: LeaseNumber,
-    /// When leases end. An entry whose lease is gone or was extended means nothing.
-    ends: BinaryHeap<Reverse<End>>,
+    tally: Tally,
+    ends: Ends,
     /// With which queue the next receive of a group and topic begins.
     turns: HashMap<(u32, u32), usize>,
     /// By group and topic; `None` was looked for and is not there.
@@ -110,7 +112,7 @@ struct End {
 }
 
 impl Consumers {
-    pub fn new(store: Arc<Store>) -> Self {
+    pub fn new(store: Arc<Store>, bounds: LeaseBounds) -> Self {
         let numbers = LeaseNumber::first_of(store.incarnation());
         let polls = Arc::new(LongPolls::default());
         store.listen(Arc::clone(&polls) as Arc<_>);
@@ -119,7 +121,8 @@ impl Consumers {
             leases: Mutex::new(Leases {
                 queues: HashMap::new(),
                 numbers,
-                ends: BinaryHeap::new(),
+                tally: Tally::new(bounds),
+                ends: Ends::new(),
                 turns: HashMap::new(),
                 readings: BTreeMap::new(),
                 nacked: HashMap::new(),
@@ -134,14 +137,41 @@ impl Consumers {
     pub fn polls(&self) -> &Arc<LongPolls> {
         &self.polls
     }
+
+    /// How many messages are out, or wait in memory to be handed out again.
+    pub fn kept(&self) -> usize {
+        self.leases.lock().tally.all()
+    }
 }
 
 impl Leases {
     fn queue(&mut self, group: &Group, seat: Seat) -> &mut QueueLeases {
         self.queues.entry(seat).or_insert_with(|| {
             let floor = group.progress((seat.topic_id, seat.queue), |progress| progress.floor());
-            QueueLeases::new(floor)
+            QueueLeases::new(floor, self.tally.part())
         })
+    }
+
+    /// A lease ends then.
+    fn add_end(&mut self, end: End) {
+        self.ends.push(end);
+        if self.ends.is_overgrown() {
+            self.forget_old_ends();
+        }
+    }
+
+    /// Throws away what says when leases end that are gone, and what says that they were given back when
+    /// the progress says so, too.
+    fn forget_old_ends(&mut self) {
+        let (queues, nacked) = (&self.queues, &mut self.nacked);
+        nacked.retain(|(seat, offset), number| {
+            queues.get(seat).is_some_and(|queue| queue.is_acking(*offset, *number))
+        });
+        self.ends.keep(|end| {
+            let queue = queues.get(&end.seat);
+            queue.is_some_and(|queue| queue.lasts_until(end.queue_offset, end.number, end.until))
+                || nacked.get(&(end.seat, end.queue_offset)) == Some(&end.number)
+        });
     }
 
     /// The message is done, by a record that is appended: in an ordered group the next one of its message

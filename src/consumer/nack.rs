@@ -9,7 +9,6 @@
 //! One record a message: it ends the place that the message was handed out of, and is the cause of its
 //! retry, in one step. So after a crash the message is either out as before or waits for its retry.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +96,7 @@ impl Consumers {
             return Ok((outcomes, self.store.log().latest_receipt()));
         }
         let settings = group.settings();
-        let mut turn = self.store.log().turn(room)?;
+        let mut turn = self.store.log().turn_for_accepted(room)?;
         for given in held.values() {
             // Deleted meanwhile: nothing of it comes again.
             if given.topic.is_deleted() {
@@ -144,7 +143,7 @@ impl Consumers {
                 let wait = delay.unwrap_or_else(|| settings.backoff(given.attempt));
                 let until = now.monotonic + wait;
                 queue.delay(queue_offset, number, given.attempt, until);
-                leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
+                leases.add_end(End { until, seat, queue_offset, number });
                 continue;
             }
             queue.acking(queue_offset, number);

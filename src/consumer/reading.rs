@@ -235,7 +235,7 @@ impl Leases {
                     for (seat, offset) in lanes.map_or(Vec::new(), |l| l.forget_queue(seat)) {
                         self.queue(group, seat).unpark(offset);
                     }
-                    let mut leases = QueueLeases::starting_at(progress);
+                    let mut leases = QueueLeases::starting_at(progress, self.tally.part());
                     if planted::is(Fault::FoldLagsBehindReset) {
                         leases.ahead_of_fold = None;
                     }

@@ -1,6 +1,5 @@
 //! Receive: lease what can be read, then read it.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,6 +125,15 @@ impl Consumers {
         sources
             .iter()
             .any(|source| leases.queue(group, source.seat).may_have(source.units().committed()))
+    }
+
+    /// Whether there are messages that are not handed out only because too many are out already.
+    pub fn is_held_back(&self, group: &Group, topic: &Topic) -> bool {
+        let sources = self.sources(group, topic);
+        let mut leases = self.leases.lock();
+        sources
+            .iter()
+            .any(|source| leases.queue(group, source.seat).is_held_back(source.units().committed()))
     }
 
     /// Nothing, leased.
@@ -254,11 +262,11 @@ impl Consumers {
                 leases.lanes.insert((group.id, topic.id), lanes);
             }
             for (queue_offset, number, until) in delayed {
-                leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
+                leases.add_end(End { until, seat, queue_offset, number });
             }
             for &granted in &granted {
                 let (queue_offset, number) = (granted.queue_offset, granted.number);
-                leases.ends.push(Reverse(End { until, seat, queue_offset, number }));
+                leases.add_end(End { until, seat, queue_offset, number });
                 all.push((seat, granted));
             }
         }

@@ -40,7 +40,7 @@ impl Consumers {
         let room =
             ack.len() + damaged.iter().map(crate::message::record::Encoded::len).sum::<usize>();
         let topics = self.topics_by_id(lost.iter().map(|(seat, ..)| seat.topic_id));
-        let mut turn = self.store.log().turn(room)?;
+        let mut turn = self.store.log().turn_for_accepted(room)?;
         for record in damaged {
             turn.append(record);
         }

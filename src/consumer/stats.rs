@@ -42,7 +42,7 @@ impl Consumers {
         let leases = self.leases.lock();
         let count = |queues: usize| u32::try_from(queues).unwrap_or(u32::MAX);
         QueuesAtBound {
-            out: count(leases.queues.values().filter(|queue| queue.is_full()).count()),
+            out: count(leases.queues.values().filter(|queue| queue.is_at_bound()).count()),
             parked: count(leases.lanes.values().map(Lanes::queues_at_bound).sum()),
         }
     }

@@ -182,7 +182,7 @@ impl Scan {
             return Ok(Release::Done);
         }
         let room = runs.values().map(|run| Delivery::encoded_length(run.len())).sum();
-        let mut turn = match self.store.log().turn(room) {
+        let mut turn = match self.store.log().turn_for_accepted(room) {
             Ok(turn) => turn,
             Err(AppendError::Overloaded { .. } | AppendError::StorageFull) => {
                 return Ok(Release::LogBusy);

@@ -13,6 +13,8 @@ pub enum Damage {
     Length { got: u64, expected: u64 },
     #[error("it does not begin as what it should be")]
     Magic,
+    #[error("bytes that must be zero are not")]
+    NotZero,
     #[error("it has format version {found}, and this program knows {known}")]
     Version { found: u32, known: u32 },
     #[error("the crc of its {part} is {got:08x}, computed {expected:08x}")]

@@ -68,6 +68,9 @@ impl Manifest {
         if got != expected {
             return Err(Damage::Length { got, expected });
         }
+        if bytes[ZEROS..RUNS] != [0; RUNS - ZEROS] {
+            return Err(Damage::NotZero);
+        }
         let runs = bytes[RUNS..].chunks_exact(LISTED);
         Ok(Self {
             floor: Offset::new(read_u64(bytes, FLOOR)),

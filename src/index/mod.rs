@@ -41,6 +41,8 @@
 mod entry;
 mod error;
 mod files;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod lookup;
 mod manifest;
 mod memtable;

@@ -177,6 +177,9 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) << 32 | u64::from(u32_at(bytes, at + 4))
 }
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 #[cfg(test)]
 mod tests {
     use super::*;

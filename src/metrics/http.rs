@@ -142,7 +142,7 @@ impl Route {
 }
 
 /// The codes that are counted each for themselves; the last one stands for all others.
-const CODES: [(u16, &str); 16] = [
+const CODES: [(u16, &str); 18] = [
     (200, "200"),
     (201, "201"),
     (204, "204"),
@@ -153,8 +153,10 @@ const CODES: [(u16, &str); 16] = [
     (409, "409"),
     (412, "412"),
     (413, "413"),
+    (414, "414"),
     (422, "422"),
     (429, "429"),
+    (431, "431"),
     (500, "500"),
     (503, "503"),
     (507, "507"),

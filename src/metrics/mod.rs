@@ -4,6 +4,7 @@
 //! servers in one process (as in the tests) do not count into each other. Names, help and buckets
 //! stand in [`table`].
 
+mod bound;
 mod http;
 mod table;
 
@@ -13,6 +14,8 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
+pub use bound::Bound;
+use bound::Refused;
 use http::HttpRequests;
 pub use http::Route;
 use table::{FIGURES, Kind};
@@ -36,6 +39,17 @@ pub enum LogFile {
     Snapshot,
 }
 
+/// Something that is held as long as somebody needs it, and has a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    Connections,
+    RequestBytes,
+    AnswerBytes,
+    Leases,
+    QueuedAppends,
+    QueuedAppendBytes,
+}
+
 /// The figures of one server.
 pub struct Metrics {
     recorder: PrometheusRecorder,
@@ -56,6 +70,8 @@ pub struct Metrics {
     waiting: Gauge,
     at_bound_out: Gauge,
     at_bound_parked: Gauge,
+    held: [(Held, Gauge); 6],
+    refused: Refused,
     http: HttpRequests,
 }
 
@@ -92,6 +108,15 @@ impl Metrics {
             waiting: gauge(table::WAITING),
             at_bound_out: at_bound("out"),
             at_bound_parked: at_bound("parked"),
+            held: [
+                (Held::Connections, gauge(table::CONNECTIONS)),
+                (Held::RequestBytes, gauge(table::REQUEST_BYTES)),
+                (Held::AnswerBytes, gauge(table::ANSWER_BYTES)),
+                (Held::Leases, gauge(table::LEASES)),
+                (Held::QueuedAppends, gauge(table::QUEUED_APPENDS)),
+                (Held::QueuedAppendBytes, gauge(table::QUEUED_APPEND_BYTES)),
+            ],
+            refused: Refused::new(|value| labelled(table::REFUSED, "limit", value)),
             http: HttpRequests::new(),
             recorder,
         }
@@ -138,6 +163,19 @@ impl Metrics {
     /// A receive has stopped waiting.
     pub fn waits_no_more(&self) {
         self.waiting.decrement(1);
+    }
+
+    /// A client was refused something, or given up, for this bound.
+    pub fn refused(&self, bound: Bound) {
+        self.refused.count(bound);
+    }
+
+    /// So much is held right now.
+    pub fn set_held(&self, what: Held, count: usize) {
+        for (_, gauge) in self.held.iter().filter(|(held, _)| *held == what) {
+            #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 of anything")]
+            gauge.set(count as f64);
+        }
     }
 
     /// The disk made one group durable in this time.
@@ -257,6 +295,8 @@ mod tests {
         metrics.written(LogFile::TimerLog, 96);
         metrics.http_request(Route::PutMessage, 201);
         metrics.http_request(Route::PutMessage, 418);
+        metrics.refused(Bound::Leases);
+        metrics.set_held(Held::AnswerBytes, 17);
         metrics.tidy();
         let text = metrics.render();
         for line in [
@@ -270,6 +310,9 @@ mod tests {
             "horolog_group_records_bucket{le=\"8\"} 1",
             "horolog_clock_steps_total{direction=\"backward\"} 1",
             "horolog_log_bytes_written_total{file=\"timerlog\"} 96",
+            "horolog_refused_total{limit=\"leases\"} 1",
+            "horolog_refused_total{limit=\"connections\"} 0",
+            "horolog_answer_bytes 17",
             "horolog_http_requests_total{route=\"put_message\",code=\"201\"} 1",
             "horolog_http_requests_total{route=\"put_message\",code=\"other\"} 1",
         ] {

@@ -17,6 +17,13 @@ pub(super) const CLOCK_STEPS: &str = "horolog_clock_steps_total";
 pub(super) const LOG_BYTES: &str = "horolog_log_bytes_written_total";
 pub(super) const WAITING: &str = "horolog_receives_waiting";
 pub(super) const QUEUES_AT_BOUND: &str = "horolog_queues_at_bound";
+pub(super) const CONNECTIONS: &str = "horolog_connections";
+pub(super) const REQUEST_BYTES: &str = "horolog_request_bytes";
+pub(super) const ANSWER_BYTES: &str = "horolog_answer_bytes";
+pub(super) const LEASES: &str = "horolog_leases";
+pub(super) const QUEUED_APPENDS: &str = "horolog_queued_appends";
+pub(super) const QUEUED_APPEND_BYTES: &str = "horolog_queued_append_bytes";
+pub(super) const REFUSED: &str = "horolog_refused_total";
 pub(super) const HTTP_REQUESTS: &str = "horolog_http_requests_total";
 
 pub(super) struct Figure {
@@ -33,7 +40,7 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
-pub(super) const FIGURES: [Figure; 13] = [
+pub(super) const FIGURES: [Figure; 20] = [
     Figure {
         name: ACCEPTED,
         kind: Kind::Counter,
@@ -111,6 +118,48 @@ pub(super) const FIGURES: [Figure; 13] = [
         kind: Kind::Gauge,
         unit: Unit::Count,
         help: "Queues that a group reads no further before it acknowledges, by what has reached its bound: messages out, or parked behind others of their message groups.",
+    },
+    Figure {
+        name: CONNECTIONS,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        help: "Connections that are open.",
+    },
+    Figure {
+        name: REQUEST_BYTES,
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Request bodies in memory.",
+    },
+    Figure {
+        name: ANSWER_BYTES,
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Answers in memory that their clients have not read yet, without short ones.",
+    },
+    Figure {
+        name: LEASES,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        help: "Messages that are out, or wait in memory to be handed out again.",
+    },
+    Figure {
+        name: QUEUED_APPENDS,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        help: "Records that wait for the disk.",
+    },
+    Figure {
+        name: QUEUED_APPEND_BYTES,
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Bytes that wait for the disk.",
+    },
+    Figure {
+        name: REFUSED,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "What clients were refused because a limit was met, by limit.",
     },
     Figure {
         name: HTTP_REQUESTS,

@@ -57,7 +57,7 @@ pub fn cancel(
         let Live { cause: offset, deadline, .. } = live;
         let cause = Cause { offset, deadline, tag: found.timer_tag(&live) };
         let record = record(&cause, now);
-        let mut turn = store.log().turn(record.len())?;
+        let mut turn = store.log().turn_for_accepted(record.len())?;
         if topic.is_deleted() {
             return Err(ChangeError::Unknown);
         }
@@ -81,7 +81,7 @@ pub fn cancel_all(
     now: Timestamp,
 ) -> Result<Decided<Vec<Option<CancelAnswer>>>, ChangeError> {
     let records: Vec<_> = causes.iter().map(|cause| record(cause, now)).collect();
-    let mut turn = store.log().turn(records.iter().map(Encoded::len).sum())?;
+    let mut turn = store.log().turn_for_accepted(records.iter().map(Encoded::len).sum())?;
     let decided = causes.iter().zip(records).map(|(cause, record)| {
         match store.topic_by_id(cause.tag.topic_id()).filter(|topic| !topic.is_deleted()) {
             Some(topic) => decide(&mut turn, &topic, cause, record),

@@ -52,7 +52,7 @@ pub fn reschedule(
         };
         check_index(store)?;
         let record = reschedule.encode();
-        let mut turn = store.log().turn(record.len())?;
+        let mut turn = store.log().turn_for_accepted(record.len())?;
         if topic.is_deleted() {
             return Err(ChangeError::Unknown);
         }
@@ -79,7 +79,7 @@ pub fn fire_now(
     change(store, found, |topic, live| {
         let queue = topic.queue(found.message.queue).ok_or(ChangeError::Unknown)?;
         check_index(store)?;
-        let mut turn = store.log().turn(Delivery::encoded_length(1))?;
+        let mut turn = store.log().turn_for_accepted(Delivery::encoded_length(1))?;
         if topic.is_deleted() {
             return Err(ChangeError::Unknown);
         }

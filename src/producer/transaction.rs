@@ -136,7 +136,7 @@ fn commit(
         Placement::Ready { .. } => Outcome::Delivered,
     };
     check_index(store)?;
-    let mut turn = store.log().turn(commit.encode().len())?;
+    let mut turn = store.log().turn_for_accepted(commit.encode().len())?;
     if topic.is_deleted() {
         return Err(ChangeError::Unknown);
     }
@@ -162,7 +162,7 @@ fn roll_back(
 ) -> Result<Option<Decided<EndAnswer>>, ChangeError> {
     let (cause, message, tag) = (live.cause, found.offset, found.timer_tag(live).0);
     let record = Rollback { cause, message, at: now, tag }.encode();
-    let mut turn = store.log().turn(record.len())?;
+    let mut turn = store.log().turn_for_accepted(record.len())?;
     if topic.is_deleted() {
         return Err(ChangeError::Unknown);
     }
@@ -318,7 +318,7 @@ fn advance(
         };
         check_index(store)?;
         let record = round.encode();
-        let mut turn = store.log().turn(record.len())?;
+        let mut turn = store.log().turn_for_accepted(record.len())?;
         if topic.is_deleted() {
             return Err(ChangeError::Unknown);
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::clock::Timestamp;
 use crate::commitlog::AppendError;
-use crate::config::{Flush, TopicCreation};
+use crate::config::{Flush, LeaseBounds, QueuedAppends, TopicCreation};
 use crate::consumer;
 pub use crate::consumer::{AckOutcome, Extended, Received};
 use crate::engine;
@@ -230,6 +230,8 @@ pub enum ReceiveError {
     TopicNotFound { topic: TopicName },
     #[error("{reason}")]
     Mismatch { reason: String },
+    #[error("as many messages are out as may, to be acknowledged first; try again")]
+    TooManyOut,
 }
 
 /// A group as it is now.
@@ -305,6 +307,8 @@ pub struct ServiceConfig {
     pub queues_per_topic: u16,
     pub checkpoint_interval_ms: u64,
     pub levels: LevelTable,
+    pub queued_appends: QueuedAppends,
+    pub leases: LeaseBounds,
 }
 
 /// Why a data directory was not opened; nothing in it was changed.

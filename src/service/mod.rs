@@ -46,11 +46,11 @@ use tokio::sync::Semaphore;
 use self::threads::Failure;
 use crate::clock::Clock;
 use crate::commitlog::{Durability, Receipt};
-use crate::config::TopicCreation;
+use crate::config::{QueuedAppends, TopicCreation};
 use crate::consumer;
 use crate::engine::Engine;
 use crate::message::GroupName;
-use crate::metrics::{LogFile, Metrics};
+use crate::metrics::{Held, LogFile, Metrics};
 use crate::producer::PutSettings;
 
 /// Cheap to clone; all clones are the same service.
@@ -201,6 +201,10 @@ impl Service {
         metrics.set_pending(engine.store.pending());
         let at_bound = engine.consumers.queues_at_bound();
         metrics.set_queues_at_bound(at_bound.out, at_bound.parked);
+        metrics.set_held(Held::Leases, engine.consumers.kept());
+        let QueuedAppends { records, bytes } = engine.store.log().waiting();
+        metrics.set_held(Held::QueuedAppends, usize::try_from(records).unwrap_or(usize::MAX));
+        metrics.set_held(Held::QueuedAppendBytes, usize::try_from(bytes).unwrap_or(usize::MAX));
         metrics.written_in_all(LogFile::ConsumeQueue, engine.store.queue_bytes_written());
         metrics.written_in_all(LogFile::TimerLog, engine.timer.log_bytes_written());
         let settled = engine.store.log().settled();

@@ -69,6 +69,9 @@ impl Service {
                     return Ok(leased.take());
                 }
             }
+            if engine.consumers.is_held_back(&group, &topic) {
+                return Err(ReceiveError::TooManyOut);
+            }
             if self.is_draining() || tokio::time::Instant::now() >= deadline {
                 return Ok(Vec::new());
             }
@@ -127,7 +130,7 @@ mod tests {
     use super::super::ServiceConfig;
     use super::*;
     use crate::clock::SystemClock;
-    use crate::config::{Flush, TopicCreation};
+    use crate::config::{Flush, LeaseBounds, QueuedAppends, TopicCreation};
     use crate::message::{Attributes, Moment, NewMessage};
     use crate::metrics::Metrics;
 
@@ -156,6 +159,8 @@ mod tests {
             queues_per_topic: 4,
             checkpoint_interval_ms: 60_000,
             levels: crate::message::LevelTable::default(),
+            queued_appends: QueuedAppends::default(),
+            leases: LeaseBounds::default(),
         };
         let root: Arc<dyn Directory> = SimDisk::new(1).root();
         let (clock, metrics) = (Arc::new(SystemClock::new()), Arc::new(Metrics::new()));

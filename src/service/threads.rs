@@ -91,11 +91,13 @@ fn settings(config: &ServiceConfig, random: &[u8; 32]) -> Settings {
             },
             segment_size: config.segment_size,
             index: index::Limits::default(),
+            queued_appends: config.queued_appends,
             key: derive(b"id key").into(),
             holder: format!("process {}", std::process::id()),
         },
         timer: timer::Settings::default(),
         levels: config.levels.clone(),
+        leases: config.leases,
         checkpoint_interval: Duration::from_millis(config.checkpoint_interval_ms),
         seed: crate::message::record::read_u64(&seed, 0),
     }

@@ -141,7 +141,11 @@ impl Identity {
         }
         let mut key = [0; 32];
         key.copy_from_slice(&bytes[KEY..SEGMENT_SIZE]);
-        Ok(Self::of(&key, read_u64(bytes, SEGMENT_SIZE)))
+        let segment_size = read_u64(bytes, SEGMENT_SIZE);
+        if encode(&key, segment_size) != *bytes {
+            return Err(DecodeError::Damaged("bytes that must be zero are not"));
+        }
+        Ok(Self::of(&key, segment_size))
     }
 }
 
@@ -193,6 +197,9 @@ fn create(directory: &dyn Directory, bytes: &[u8; LENGTH]) -> Result<(), DiskErr
     directory.rename(NEW_NAME, NAME)?;
     directory.sync()
 }
+
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 
 #[cfg(test)]
 mod tests {

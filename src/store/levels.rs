@@ -157,7 +157,7 @@ impl Store {
             let (topic_id, at) = (LEVEL_TOPIC_ID, now);
             let set = TopicSet { topic_id, settings, at, name: name.to_owned(), delays_ms };
             let record = set.encode();
-            let set_at = self.log.turn(record.len())?.append(record);
+            let set_at = self.log.turn_for_accepted(record.len())?.append(record);
             topic = self.fold.topics.set(&TopicAt { id: topic_id, name, settings, set_at })?;
             self.levels().set_delays(&set.delays_ms);
         }

@@ -22,6 +22,8 @@ pub mod checkpoint;
 pub mod dispatch;
 pub mod flush;
 mod fold;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod groups;
 mod identity;
 mod keys;

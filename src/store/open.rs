@@ -30,6 +30,7 @@ use crate::commitlog::settled::Settled;
 use crate::commitlog::{
     AppendError, CommitLog, Damage, FlushMode, RecoverError, ScanFrom, recover,
 };
+use crate::config::QueuedAppends;
 use crate::index::{self, Index};
 use crate::message::TopicSettings;
 use crate::message::offset::Offset;
@@ -43,6 +44,8 @@ pub struct Settings {
     /// Of the CommitLog's files, for a directory that is new.
     pub segment_size: u64,
     pub index: index::Limits,
+    /// What may wait for the disk before new work is refused.
+    pub queued_appends: QueuedAppends,
     /// For a directory that is new.
     pub key: [u8; 32],
     /// What a second process is told: who holds the lock.
@@ -149,6 +152,7 @@ impl Store {
         let incarnation = recovered.tail.incarnation + 1;
         let (tail, damage) = (recovered.tail.offset, recovered.damage.clone());
         let log = recovered.open(settled, settings.flush, incarnation);
+        let log = log.bounded(settings.queued_appends);
         announce(&log, incarnation, tail, &damage, &known, now)?;
         let store = Store {
             root,
@@ -321,7 +325,9 @@ fn announce(
         );
         let (from, length) = (damage.from, damage.length);
         let record = Quarantine { from, length, reason: DamageReason::Unreadable }.encode();
-        log.turn(record.len())?.append(record);
+        log.turn_for_accepted(record.len())?.append(record);
+        // There may be more of them than may wait.
+        log.flush_to_disk(now).map_err(StoreError::from)?;
     }
     log.flush_to_disk(now).map_err(StoreError::from)?;
     Ok(())

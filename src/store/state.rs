@@ -22,6 +22,8 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod groups;
 
 use super::groups::{QueueKey, Reading};
@@ -107,6 +109,10 @@ pub enum StateError {
     Settings(#[from] RecordError),
     #[error("{0} bytes follow the state's end")]
     Trailing(usize),
+    #[error("how far a group is does not add up")]
+    Progress,
+    #[error("the state is not written as it would be: {0}")]
+    NotAsWritten(&'static str),
 }
 
 impl State {
@@ -180,7 +186,7 @@ impl State {
         if !input.0.is_empty() {
             return Err(StateError::Trailing(input.0.len()));
         }
-        Ok(Self {
+        let state = Self {
             at,
             durable_upto,
             settled_upto,
@@ -192,7 +198,12 @@ impl State {
             levels,
             index,
             timer,
-        })
+        };
+        // A key that is there twice, or lists out of order: no state of ours.
+        if state.encode() != bytes {
+            return Err(StateError::NotAsWritten("something is there twice, or out of order"));
+        }
+        Ok(state)
     }
 }
 
@@ -309,70 +320,8 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::fuzzing::sample;
     use super::*;
-    use crate::message::TagFilter;
-    use crate::store::resets::{Reset, Resets};
-
-    fn sample() -> State {
-        let mut progress = QueueProgress::default();
-        [0, 1, 5, 200].into_iter().for_each(|offset| progress.ack(offset));
-        progress.attempted(7, 3);
-        progress.give_back(9);
-        progress.delayed(8, 1, crate::clock::Timestamp::from_millis(9));
-        let mut resets = Resets::default();
-        resets.push(Reset { at: Offset::new(640), start: 2, retries_end: 1 });
-        let progress = progress.with_resets(resets);
-        let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
-        State {
-            at: ScanFrom {
-                offset: Offset::new(9600),
-                next_number: 4,
-                previous_hash: 1 << 100 | 5,
-                incarnation: 2,
-            },
-            durable_upto: Offset::new(9696),
-            settled_upto: Offset::new(9600),
-            counts: Counts {
-                accepted: 9,
-                scheduled: 8,
-                fired: 3,
-                cancelled: 1,
-                dropped: 1,
-                timer_units: 9,
-            },
-            next_topic_id: 3,
-            next_group_id: 2,
-            topics: vec![TopicState {
-                id: 1,
-                name: "orders".into(),
-                set_at: Offset::new(320),
-                of: TopicType::Fifo,
-                retention_ms: Some(3_600_000),
-                pending: 4,
-                lengths: vec![1, 0, 2, 7],
-            }],
-            groups: vec![GroupState {
-                id: 1,
-                epoch: 0,
-                name: "billing".into(),
-                settings: GroupSettings {
-                    invisible_for_ms: 7,
-                    max_attempts: 3,
-                    ..Default::default()
-                },
-                progress: [((1, 3), progress)].into(),
-                readings: [
-                    (1, Reading { fence: 9, filter }),
-                    (2, Reading { fence: 1, filter: Some(TagFilter::everything()) }),
-                    (3, Reading { fence: 2, filter: None }),
-                ]
-                .into(),
-            }],
-            levels: vec![LevelQueue { delay_ms: 1000, released: 6 }],
-            index: vec![4, 5],
-            timer: vec![1, 2, 3],
-        }
-    }
 
     #[test]
     fn a_state_comes_back_as_it_was_written() {

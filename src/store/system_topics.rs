@@ -91,7 +91,7 @@ impl Store {
         let set =
             TopicSet { topic_id: id, settings, at: now, delays_ms: Vec::new(), name: name.clone() };
         let record = set.encode();
-        let set_at = self.log.turn(record.len())?.append(record);
+        let set_at = self.log.turn_for_accepted(record.len())?.append(record);
         let at = TopicAt { id, name: &name, settings, set_at };
         Ok(Some(self.fold.topics.set(&at)?))
     }

@@ -148,7 +148,7 @@ impl DequeuePut {
         self.last = queue;
         let mut taken = self.take_due(queue, now.wall);
         let store = Arc::clone(&self.store);
-        let mut turn = match store.log().turn(Delivery::encoded_length(taken.len())) {
+        let mut turn = match store.log().turn_for_accepted(Delivery::encoded_length(taken.len())) {
             Ok(turn) => turn,
             Err(AppendError::Overloaded { .. } | AppendError::StorageFull) => {
                 self.put_back(queue, taken.into_iter());

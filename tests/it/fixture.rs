@@ -12,13 +12,19 @@ use horolog::config::{Config, Given};
 use http_body_util::Full;
 use serde_json::{Value, json as value};
 use tempfile::TempDir;
-use timerlog::disk::OsDirectory;
+use timerlog::disk::{Directory, OsDirectory};
+
+/// Where a server keeps its data.
+enum Data {
+    Folder(TempDir),
+    Disk(Arc<dyn Directory>),
+}
 
 /// A server on a free port of this machine and a directory that goes with it.
 pub(crate) struct TestServer {
     app: App,
     given: Given,
-    data: TempDir,
+    data: Data,
     random: [u8; 32],
 }
 
@@ -39,19 +45,28 @@ impl TestServer {
 
     async fn start_in(given: Given, random: [u8; 32]) -> Self {
         let data = tempfile::tempdir().expect("the test may write temporary files");
-        Self::start_on(data, given, random).await
+        Self::start_on(Data::Folder(data), given, random).await
     }
 
-    async fn start_on(data: TempDir, given: Given, random: [u8; 32]) -> Self {
-        let directory = OsDirectory::open(data.path()).expect("the directory can be opened");
+    /// Starts on a disk that the test makes up.
+    pub(crate) async fn start_on_disk(given: Given, root: Arc<dyn Directory>) -> Self {
+        Self::start_on(Data::Disk(root), given, [7; 32]).await
+    }
+
+    async fn start_on(data: Data, given: Given, random: [u8; 32]) -> Self {
+        let directory: Arc<dyn Directory> = match &data {
+            Data::Folder(folder) => {
+                Arc::new(OsDirectory::open(folder.path()).expect("the directory can be opened"))
+            }
+            Data::Disk(root) => Arc::clone(root),
+        };
         let given = Given {
             listen: Some("127.0.0.1:0".to_owned()),
             segment_size: Some("16MiB".to_owned()),
             ..given
         };
         let config = Config::new(&given).expect("the test's settings are good");
-        let world =
-            World { directory: Arc::new(directory), clock: Arc::new(SystemClock::new()), random };
+        let world = World { directory, clock: Arc::new(SystemClock::new()), random };
         let app = App::start(&config, world).await.expect("the data directory is good");
         Self { app, given, data, random }
     }

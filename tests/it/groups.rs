@@ -28,6 +28,9 @@ async fn a_malformed_receive_is_refused() {
         (RECEIVE, "", "INVALID_REQUEST"),
         (RECEIVE, "{}", "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":1}"#, "INVALID_REQUEST"),
+        // The values of its members, in the order of their declaration.
+        (RECEIVE, r#"["orders",1,null,null,null]"#, "INVALID_REQUEST"),
+        (ACK, r#"[["h"]]"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":""}"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":"a b"}"#, "INVALID_REQUEST"),
         (RECEIVE, r#"{"topic":"orders","mx":1}"#, "INVALID_REQUEST"),

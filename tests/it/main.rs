@@ -19,6 +19,7 @@ mod group_settings;
 mod groups;
 mod idempotency;
 mod levels;
+mod limits;
 mod long_poll;
 mod messages;
 mod offsets;

@@ -1,9 +1,11 @@
 //! `horolog serve` as a process: what it says, and how it ends.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
 
 use horolog::client::Client;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::fixture::get;
 
@@ -30,8 +32,12 @@ pub(crate) struct Running {
 
 pub(crate) fn start(data: &std::path::Path) -> Running {
     let data = data.to_str().expect("temporary paths are UTF-8");
-    let mut child = horolog(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data])
-        .args(["--segment-size", "16MiB"])
+    let mut command = horolog(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data]);
+    running(command.args(["--segment-size", "16MiB"]))
+}
+
+fn running(command: &mut Command) -> Running {
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -65,6 +71,33 @@ async fn a_server_that_is_told_to_stop_stops_in_order() {
     let mut rest = String::new();
     running.output.read_to_string(&mut rest).expect("its output has ended");
     assert_eq!(rest, "");
+}
+
+#[tokio::test]
+async fn no_more_connections_are_taken_than_there_are_files_for() {
+    let data = tempfile::tempdir().expect("the test may write temporary files");
+    let data = data.path().to_str().expect("temporary paths are UTF-8");
+    let serve = "ulimit -n 400 && exec \"$0\" serve --listen 127.0.0.1:0 --data-dir \"$1\"";
+    let server =
+        running(Command::new("sh").args(["-c", serve, env!("CARGO_BIN_EXE_horolog"), data]));
+    let limits = get(&mut Client::new(server.address), "/v1/limits").await;
+    assert_eq!(crate::fixture::json(&limits)["connections"], 300);
+    // Each of them is answered, and further ones are told, not left to wait for a file.
+    let mut clients = Vec::new();
+    for _ in 0..300 {
+        let mut client = Client::new(server.address);
+        assert_eq!(get(&mut client, "/livez").await.status, 200);
+        clients.push(client);
+    }
+    for _ in 0..50 {
+        // Over a bare connection: the answer may come before a slow machine has asked.
+        let mut stream = TcpStream::connect(server.address).await.expect("the server listens");
+        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("the connection is closed in order");
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    }
+    stop(server);
 }
 
 #[test]

@@ -28,6 +28,7 @@ async fn a_malformed_json_put_is_refused_by_its_code_and_stores_nothing() {
         (String::new(), "INVALID_REQUEST"),
         ("{".to_owned(), "INVALID_REQUEST"),
         ("[]".to_owned(), "INVALID_REQUEST"),
+        ("[{\"a\":1},null,null,[],null,{},null,null,null,null]".to_owned(), "INVALID_REQUEST"),
         ("{\"body\":1}x".to_owned(), "INVALID_REQUEST"),
         ("{\"body\":01}".to_owned(), "INVALID_REQUEST"),
         ("{\"bodyText\":\"\u{1}\"}".to_owned(), "INVALID_REQUEST"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::commitlog::FlushMode;
+use horolog::config::{LeaseBounds, QueuedAppends};
 use horolog::consumer::Received;
 use horolog::engine::{Engine, Settings};
 use horolog::message::{Attributes, GroupName, LevelTable, Moment, NewMessage, TopicName};
@@ -89,11 +90,13 @@ impl Bench {
                 flush,
                 segment_size: 16 << 20,
                 index: index::Limits::default(),
+                queued_appends: QueuedAppends::default(),
                 key: [7; 32],
                 holder: "a test".to_owned(),
             },
             timer,
             levels,
+            leases: LeaseBounds::default(),
             checkpoint_interval: Duration::from_secs(30),
             seed: 1,
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::commitlog::{Durability, FlushMode, Receipt};
+use horolog::config::{LeaseBounds, QueuedAppends};
 use horolog::engine::{Engine, Settings};
 use horolog::message::{GroupName, LevelTable, TopicName};
 use horolog::stage::{Progress, Stage};
@@ -387,6 +388,7 @@ impl World {
                 flush: self.mode,
                 segment_size: 64 * 1024,
                 index: INDEX,
+                queued_appends: QueuedAppends::default(),
                 key: [7; 32],
                 holder: "the simulation".to_owned(),
             },
@@ -398,6 +400,7 @@ impl World {
                 snapshot_after_bytes: 4800,
             },
             levels: self.some_levels(),
+            leases: LeaseBounds::default(),
             checkpoint_interval: Duration::from_secs(20),
             seed: self.random.next(),
         };

@@ -27,6 +27,11 @@ use crate::bytes::{get_u32, get_u64, put_u32, put_u64};
 use crate::disk::{Directory, DiskError};
 use crate::error::{Damage, DamageKind};
 
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzing::decoder;
+
 const MAGIC: usize = 0;
 const VERSION: usize = MAGIC + 8;
 const HEAD: usize = VERSION + 4;
@@ -179,6 +184,9 @@ fn decode(format: Format, bytes: &[u8]) -> Result<Stored, DamageKind> {
     let (expected, found) = (get_u32(bytes, CRC), crc(bytes));
     if expected != found {
         return Err(DamageKind::Checksum { expected, found });
+    }
+    if bytes[ZEROS..PAYLOAD] != [0; PAYLOAD - ZEROS] {
+        return Err(DamageKind::NotZero);
     }
     let generation = get_u64(bytes, GENERATION);
     Ok(Stored { generation, version, payload: bytes[PAYLOAD..].to_vec() })

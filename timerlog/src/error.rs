@@ -62,6 +62,8 @@ pub enum DamageKind {
     },
     /// A sound header that belongs to another file.
     Misplaced,
+    /// Bytes without a meaning that are not zero.
+    NotZero,
     /// A record of a kind that this version does not know.
     UnknownKind {
         found: u8,
@@ -111,6 +113,7 @@ impl fmt::Display for DamageKind {
             Self::UnknownVersion { known, found } => {
                 write!(formatter, "format version {found}, and this program knows {known}")
             }
+            Self::NotZero => formatter.write_str("bytes that must be zero are not"),
             Self::Misplaced => formatter.write_str("the header belongs to another file"),
             Self::UnknownKind { found } => write!(formatter, "no record is of kind {found}"),
             Self::LeadsForward { previous } => {

@@ -67,8 +67,12 @@
 
 mod bytes;
 pub mod checkpoint;
+#[doc(hidden)]
+pub mod decoder;
 pub mod disk;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod log;
 #[doc(hidden)]
 pub mod planted;

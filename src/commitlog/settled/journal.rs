@@ -69,7 +69,7 @@ impl Journal {
         Ok(Self::decode(&bytes))
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let length = HEADER + self.digests.len() * DIGEST + self.pages.len() * ENTRY;
         let mut bytes = Vec::with_capacity(length);
         let count = |items: usize| {
@@ -93,10 +93,11 @@ impl Journal {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < HEADER
             || read_u64(bytes, 0) != MAGIC
             || read_u32(bytes, CRC) != checksum(bytes)
+            || read_u32(bytes, ZERO) != 0
         {
             return None;
         }

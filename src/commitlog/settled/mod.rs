@@ -21,6 +21,8 @@
 //! - The journal also has a digest of each file, so that a start notices one that is missing, damaged or an
 //!   older copy. All of this is derived data: then it is built again from the log.
 
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
 mod journal;
 mod page;
 
@@ -30,6 +32,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use timerlog::disk::{Directory, DiskError, File};
 
+#[cfg(any(test, fuzzing))]
+pub(super) use self::fuzzing::decoders;
 use self::journal::Journal;
 use self::page::{PAGE_BITS, PAGE_LENGTH, Page, PageError};
 use crate::message::offset::{Offset, STEP};

@@ -277,7 +277,7 @@ fn a_disk_with_no_room_for_the_first_segment_is_refused_by_name() {
 
 // Too slow.
 
-/// Appends until it is refused; the claims, and how much waited by then.
+/// Appends new messages until one is refused; the claims, and how many bytes waited by then.
 fn overload(log: &CommitLog) -> (Vec<Receipt>, u64) {
     let long = message_of(4_000_000, 1);
     let mut receipts = Vec::new();
@@ -287,7 +287,7 @@ fn overload(log: &CommitLog) -> (Vec<Receipt>, u64) {
                 turn.append(long.clone());
                 receipts.push(turn.receipt());
             }
-            Err(AppendError::Overloaded { waiting }) => return (receipts, waiting),
+            Err(AppendError::Overloaded { bytes, .. }) => return (receipts, bytes),
             Err(error) => panic!("{error}"),
         }
         assert!(receipts.len() < 30, "what waits must have a bound");
@@ -307,6 +307,37 @@ fn when_too_much_waits_for_the_disk_a_turn_is_refused_until_the_flush_catches_up
     assert!(receipts.iter().all(|receipt| receipt.outcome() == durable));
     // What waited was given back to the byte, or the bound would creep.
     assert_eq!(overload(&log).1, waiting);
+}
+
+/// So many turns of one short record each are granted until one is refused.
+fn turns(log: &CommitLog, turn: impl Fn() -> Result<(), AppendError>) -> u64 {
+    let before = log.waiting().records;
+    loop {
+        match turn() {
+            Ok(()) => assert!(log.waiting().records < 1_000_000, "what waits must have a bound"),
+            Err(AppendError::Overloaded { .. }) => return log.waiting().records - before,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn what_follows_from_accepted_work_has_room_when_new_work_has_none() {
+    let bench = Bench::sync(192 * LARGE);
+    let (log, _) = bench.open();
+    let log = log.bounded(QueuedAppends { records: 10, bytes: 1 << 20 });
+    let short = message_of(192, 1);
+    let append = |mut turn: Turn<'_>| {
+        turn.append(short.clone());
+    };
+    let fresh = || log.turn(short.len()).map(append);
+    let accepted = || log.turn_for_accepted(short.len()).map(append);
+    assert_eq!(turns(&log, fresh), 10);
+    assert_eq!(turns(&log, accepted), 25_000);
+    assert_eq!(turns(&log, fresh), 0);
+    log.flush(at(0)).unwrap();
+    assert_eq!(log.waiting(), QueuedAppends { records: 0, bytes: 0 });
+    assert_eq!(turns(&log, fresh), 10);
 }
 
 #[test]

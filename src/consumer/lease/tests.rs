@@ -1,8 +1,16 @@
 //! The leases of one queue, without store or log.
 
+use super::super::bounds::Tally;
 use super::*;
+use crate::config::LeaseBounds;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+const MAX_OUT: usize = 100;
+
+fn tally() -> Tally {
+    Tally::new(LeaseBounds { all: MAX_OUT + 50, per_queue: MAX_OUT })
+}
 
 struct Bench {
     leases: QueueLeases,
@@ -12,8 +20,16 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::of(&tally())
+    }
+
+    fn of(tally: &Tally) -> Self {
         let numbers = LeaseNumber::first_of(1);
-        Self { leases: QueueLeases::new(0), progress: QueueProgress::default(), numbers }
+        Self {
+            leases: QueueLeases::new(0, tally.part()),
+            progress: QueueProgress::default(),
+            numbers,
+        }
     }
 
     fn grant(&mut self, max: usize, committed: u64) -> Vec<(u64, u32)> {
@@ -136,6 +152,26 @@ fn a_queue_with_too_many_out_waits_for_acks() {
 }
 
 #[test]
+fn queues_share_what_may_be_out_together() {
+    let tally = tally();
+    let (mut one, mut other) = (Bench::of(&tally), Bench::of(&tally));
+    assert_eq!(one.grant(80, 1000).len(), 80);
+    assert_eq!(other.grant(80, 1000).len(), 70);
+    assert!(one.leases.is_held_back(1000) && other.leases.is_held_back(1000));
+    assert!(!one.leases.is_held_back(80), "there is nothing to be held back");
+    assert!(!one.leases.has_room_again(), "it is not this queue that is full");
+    // What comes again is let out: it was counted all the time.
+    one.leases.give_back(3, LeaseNumber(LeaseNumber::first_of(1).0 + 4));
+    assert_eq!(tally.all(), 150);
+    assert_eq!(one.grant(80, 1000), [(3, 1)]);
+    one.leases.acking(5, LeaseNumber(LeaseNumber::first_of(1).0 + 6));
+    assert_eq!(tally.all(), 149);
+    assert_eq!(other.grant(80, 1000), [(70, 1)]);
+    drop(other);
+    assert_eq!(tally.all(), 79);
+}
+
+#[test]
 fn one_message_that_is_stuck_holds_nothing_up() {
     let mut bench = Bench::new();
     bench.grant(1, 1);
@@ -174,7 +210,7 @@ fn a_lease_that_ran_out_before_a_reset_ends_no_lease_of_after() {
     bench.grant(1, 1);
     let before = bench.numbers;
     bench.leases.expiring(0);
-    bench.leases = QueueLeases::starting_at(QueueProgress::starting_at(0));
+    bench.leases = QueueLeases::starting_at(QueueProgress::starting_at(0), tally().part());
     bench.grant(1, 1);
     bench.leases.expired(0, before);
     assert_eq!(bench.grant(1, 1), []);

@@ -145,6 +145,9 @@ impl Header {
         if found != KNOWN_VERSION {
             return Err(Damage::Version { found, known: KNOWN_VERSION });
         }
+        if bytes[ZEROS..] != [0; HEADER_LENGTH - ZEROS] {
+            return Err(Damage::NotZero);
+        }
         Ok(Self {
             number: read_u64(bytes, NUMBER),
             capacity: read_u64(bytes, CAPACITY),

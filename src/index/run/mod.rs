@@ -15,6 +15,8 @@
 mod cursor;
 mod fence;
 mod filter;
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
 mod header;
 mod page;
 mod stream;
@@ -27,6 +29,8 @@ use timerlog::disk::{Directory, DiskError, File, Mapping};
 
 pub(super) use self::cursor::RunCursor;
 use self::filter::BLOCK_LENGTH;
+#[cfg(any(test, fuzzing))]
+pub(super) use self::fuzzing::decoders;
 use self::header::{HEADER_LENGTH, Header, Layout, pages_of};
 use self::page::{PAGE_ENTRIES, PAGE_LENGTH, Page};
 pub(super) use self::stream::RunStream;

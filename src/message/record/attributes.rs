@@ -46,6 +46,9 @@ pub enum AttributesError {
     UnknownField { field: u8 },
     #[error("field {field} stands twice")]
     Twice { field: u8 },
+    /// Each field has one place, and one way to say that there is nothing in it.
+    #[error("field {field} is not where, or not as, it is written")]
+    NotAsWritten { field: u8 },
     #[error("field {field} is not UTF-8")]
     NotText { field: u8 },
     #[error("field {field} has {got} bytes, not {expected}")]
@@ -163,8 +166,13 @@ pub(super) fn decode(mut bytes: &[u8]) -> Result<Fields, AttributesError> {
     let (mut check_url, mut check_secret) = (None, None);
     let mut content_type = None;
     let mut attributes = Attributes::default();
+    let mut before = 0;
     while !bytes.is_empty() {
         let (field, value) = take(&mut bytes)?;
+        if field < before || field == CONTENT_TYPE && value.is_empty() {
+            return Err(AttributesError::NotAsWritten { field });
+        }
+        before = field;
         match field {
             TOPIC => once(&mut topic, field, text(field, value)?)?,
             CONTENT_TYPE => once(&mut content_type, field, text(field, value)?)?,

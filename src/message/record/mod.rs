@@ -26,6 +26,8 @@ mod check;
 mod commit;
 mod dead_letter;
 mod delivery;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod group_settings;
 mod idempotency;
 mod message;
@@ -328,6 +330,9 @@ impl Header {
         }
         if bytes[VERSION_AT] > VERSION {
             return Err(RecordError::Version { got: bytes[VERSION_AT] });
+        }
+        if bytes[VERSION_AT] == 0 {
+            return Err(RecordError::Head("no record was ever written in version 0"));
         }
         if bytes[RESERVED..MAGIC] != [0; 2] {
             return Err(RecordError::NotZero);

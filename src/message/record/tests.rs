@@ -5,7 +5,7 @@ mod arbitrary;
 mod fixed;
 mod flipped;
 mod kinds;
-mod samples;
+pub(super) mod samples;
 
 use self::samples::{Fact, MAGIC, OFFSET, samples};
 use super::*;

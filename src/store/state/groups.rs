@@ -84,6 +84,13 @@ fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> 
     let stretches = input.list(|input| Ok((input.u64()?, input.u64()?)))?;
     let attempts = input.list(|input| Ok((input.u64()?, input.u32()?)))?;
     let delays = input.list(|input| Ok((input.u64()?, Timestamp::from_millis(input.u64()?))))?;
+    let mut behind = floor;
+    for &(first, end) in &stretches {
+        if first <= behind || end <= first {
+            return Err(StateError::Progress);
+        }
+        behind = end;
+    }
     let (stretches, attempts) = (stretches.into_iter().collect(), attempts.into_iter().collect());
     let progress = QueueProgress::from_parts(floor, stretches, attempts);
     let vouched_from = input.u64()?;

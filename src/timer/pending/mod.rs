@@ -27,6 +27,8 @@
 //! - Nothing here waits, but for [`Pending::catch_up`].
 
 mod budget;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod legs;
 mod levels;
 mod place;

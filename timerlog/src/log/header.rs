@@ -76,6 +76,9 @@ impl Header {
         if header != self {
             return Err(DamageKind::Misplaced);
         }
+        if *bytes != self.encode() {
+            return Err(DamageKind::NotZero);
+        }
         Ok(())
     }
 }

@@ -24,6 +24,8 @@
 
 mod chain;
 mod error;
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
 mod header;
 mod log;
 pub(crate) mod record;
@@ -32,6 +34,8 @@ mod tests;
 
 pub use chain::{Chain, ChainReader};
 pub use error::ChainError;
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzing::decoders;
 pub(crate) const RECORD_LENGTH: u64 = record::SIZE as u64;
 
 pub(crate) use log::{Extent, Shape, TimerLog};

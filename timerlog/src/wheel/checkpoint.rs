@@ -116,6 +116,9 @@ impl TimerCheckpoint {
         if version != THE_VERSION {
             return Err(DamageKind::UnknownVersion { known: THE_VERSION, found: version });
         }
+        if bytes[ZEROS..CRC] != [0; CRC - ZEROS] {
+            return Err(DamageKind::NotZero);
+        }
         Ok(Self {
             precision_ms: get_u32(bytes, PRECISION),
             near_slots: get_u64(bytes, NEAR_SLOTS),

@@ -36,6 +36,8 @@ mod config;
 mod durable;
 mod error;
 mod filing;
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
 mod reader;
 mod recovery;
 mod refile;
@@ -55,6 +57,8 @@ pub use config::Config;
 pub use durable::WheelFlush;
 pub use error::FileError;
 pub use filing::Filing;
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzing::decoders;
 pub use reader::WheelReader;
 pub use recovery::{Origin, Recovery};
 pub use refile::{Refile, Refiled};

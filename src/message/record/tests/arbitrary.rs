@@ -261,6 +261,11 @@ fn a_field_that_is_not_known_twice_there_or_not_text_is_refused() {
             [topic.clone(), field(3, b"a"), field(3, b"a")].concat(),
             AttributesError::Twice { field: 3 },
         ),
+        ([topic.clone(), field(2, b"")].concat(), AttributesError::NotAsWritten { field: 2 }),
+        (
+            [topic.clone(), field(4, b"k"), field(3, b"t")].concat(),
+            AttributesError::NotAsWritten { field: 3 },
+        ),
         (field(1, &not_utf8), AttributesError::NotText { field: 1 }),
         (field(4, &not_utf8), AttributesError::NotText { field: 4 }),
         (field(6, &[1, 0, 0xff, b'v']), AttributesError::NotText { field: 6 }),

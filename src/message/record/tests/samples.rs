@@ -4,12 +4,12 @@ use super::super::*;
 use crate::clock::Timestamp;
 use crate::message::{Attributes, GroupSettings, StartFrom, TagFilter, TopicSettings, TopicType};
 
-pub(super) const OFFSET: Offset = Offset::new(0x0001_2340);
-pub(super) const MAGIC: Magic = Magic(0x5ec4_e75a);
+pub(in crate::message::record) const OFFSET: Offset = Offset::new(0x0001_2340);
+pub(in crate::message::record) const MAGIC: Magic = Magic(0x5ec4_e75a);
 
 /// What a record says, whatever its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fact {
+pub(in crate::message::record) enum Fact {
     Message(Box<Message>, Vec<u8>),
     Reschedule(Reschedule),
     Cancel(Cancel),
@@ -32,7 +32,7 @@ pub(super) enum Fact {
 }
 
 impl Fact {
-    pub(super) fn encode(&self) -> Encoded {
+    pub(in crate::message::record) fn encode(&self) -> Encoded {
         match self {
             Self::Message(message, body) => message.encode(body),
             Self::Reschedule(reschedule) => reschedule.encode(),
@@ -57,7 +57,7 @@ impl Fact {
     }
 
     /// By the decoder of the record's kind.
-    pub(super) fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
+    pub(in crate::message::record) fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
         match record.header.kind {
             Kind::Message | Kind::HalfMessage => {
                 Message::decode(record).map(|m| Self::Message(m.into(), record.body.into()))
@@ -86,7 +86,9 @@ impl Fact {
 }
 
 /// How each decoder refuses `record`, if it does.
-pub(super) fn refusals(record: &Record<'_>) -> Vec<(Kind, Option<RecordError>)> {
+pub(in crate::message::record) fn refusals(
+    record: &Record<'_>,
+) -> Vec<(Kind, Option<RecordError>)> {
     vec![
         (Kind::Message, Message::decode(record).err()),
         (Kind::Message, Message::decode_fixed(record).err()),
@@ -333,7 +335,7 @@ fn round(
     }
 }
 
-pub(super) fn samples() -> Vec<(&'static str, Fact)> {
+pub(in crate::message::record) fn samples() -> Vec<(&'static str, Fact)> {
     let ready = Placement::Ready { queue_offset: 9 };
     let timed = Placement::Timed { deadline: at(60_001) };
     let smallest =

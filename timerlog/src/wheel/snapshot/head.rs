@@ -95,6 +95,9 @@ impl Head {
         if version != THE_VERSION {
             return Err(DamageKind::UnknownVersion { known: THE_VERSION, found: version });
         }
+        if bytes[ZEROS..] != [0; SLOTS - ZEROS] {
+            return Err(DamageKind::NotZero);
+        }
         Ok(Self {
             revision: get_u64(bytes, REVISION),
             near_length: get_u64(bytes, NEAR_LENGTH),

@@ -4,8 +4,12 @@
 //! one may be used, and which one must go, is decided by its revision: one from after the checkpoint
 //! knows slots as empty that were settled only later.
 
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
 mod head;
 
+#[cfg(any(test, fuzzing))]
+pub(in crate::wheel) use fuzzing::decoder;
 pub(in crate::wheel) use head::Head;
 
 use self::head::SLOTS;

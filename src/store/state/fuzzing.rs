@@ -1,0 +1,78 @@
+//! The state, to be tried with bytes that nobody wrote.
+
+use timerlog::decoder::{Decoder, Judged, unsealed};
+
+use super::*;
+use crate::clock::Timestamp;
+use crate::message::TagFilter;
+use crate::store::resets::{Reset, Resets};
+
+/// The checkpoint's envelope guards it, which has a decoder of its own.
+pub(in crate::store) fn decoder() -> Decoder {
+    Decoder { name: "state", samples, seal: unsealed, judge }
+}
+
+fn samples() -> Vec<Vec<u8>> {
+    vec![sample().encode(), State::default().encode()]
+}
+
+fn judge(bytes: &[u8]) -> Judged {
+    Judged::of(bytes, State::decode(bytes).ok(), State::encode)
+}
+
+pub(super) fn sample() -> State {
+    let mut progress = QueueProgress::default();
+    [0, 1, 5, 200].into_iter().for_each(|offset| progress.ack(offset));
+    progress.attempted(7, 3);
+    progress.give_back(9);
+    progress.delayed(8, 1, Timestamp::from_millis(9));
+    let mut resets = Resets::default();
+    resets.push(Reset { at: Offset::new(640), start: 2, retries_end: 1 });
+    let progress = progress.with_resets(resets);
+    let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
+    State {
+        at: ScanFrom {
+            offset: Offset::new(9600),
+            next_number: 4,
+            previous_hash: 1 << 100 | 5,
+            incarnation: 2,
+        },
+        durable_upto: Offset::new(9696),
+        settled_upto: Offset::new(9600),
+        counts: Counts {
+            accepted: 9,
+            scheduled: 8,
+            fired: 3,
+            cancelled: 1,
+            dropped: 1,
+            timer_units: 9,
+        },
+        next_topic_id: 3,
+        next_group_id: 2,
+        topics: vec![TopicState {
+            id: 1,
+            name: "orders".into(),
+            set_at: Offset::new(320),
+            of: TopicType::Fifo,
+            retention_ms: Some(3_600_000),
+            pending: 4,
+            lengths: vec![1, 0, 2, 7],
+        }],
+        groups: vec![GroupState {
+            id: 1,
+            epoch: 0,
+            name: "billing".into(),
+            settings: GroupSettings { invisible_for_ms: 7, max_attempts: 3, ..Default::default() },
+            progress: [((1, 3), progress)].into(),
+            readings: [
+                (1, Reading { fence: 9, filter }),
+                (2, Reading { fence: 1, filter: Some(TagFilter::everything()) }),
+                (3, Reading { fence: 2, filter: None }),
+            ]
+            .into(),
+        }],
+        levels: vec![LevelQueue { delay_ms: 1000, released: 6 }],
+        index: vec![4, 5],
+        timer: vec![1, 2, 3],
+    }
+}
