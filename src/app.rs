@@ -170,6 +170,7 @@ fn service_config(config: &Config) -> ServiceConfig {
         topics: config.topics,
         queues_per_topic: config.queues_per_topic,
         checkpoint_interval_ms: config.checkpoint_interval_ms,
+        retention_ms: config.retention_ms,
         levels: config.delay_levels.clone(),
         queued_appends: config.queued_appends,
         leases: config.leases,

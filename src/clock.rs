@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 /// A moment on the wall clock, in whole milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {

@@ -18,6 +18,7 @@ use crate::consumer::{Consumers, ExpiryStage};
 use crate::delay;
 use crate::index::IndexStage;
 use crate::message::LevelTable;
+use crate::retention::{RetentionObserver, RetentionStage};
 use crate::stage::{Stage, Stages};
 use crate::store::checkpoint::{CheckpointStage, Checkpointed, Participant};
 use crate::store::dispatch::DispatchStage;
@@ -102,6 +103,7 @@ impl Engine {
         clock: Arc<dyn Clock>,
         flushes: Box<dyn FlushObserver>,
         timers: Arc<dyn timer::Observer>,
+        retained: Box<dyn RetentionObserver>,
         now: Now,
     ) -> Result<Opened, OpenError> {
         let opened = Store::open(Arc::clone(root), &settings.store, now)?;
@@ -137,6 +139,13 @@ impl Engine {
         stages.push(levels);
         stages.push(Box::new(IndexStage::new(Arc::clone(store.index()))));
         stages.push(Box::new(ExpiryStage::new(Arc::clone(&consumers))));
+        stages.push(Box::new(RetentionStage::new(
+            Arc::clone(&store),
+            Arc::clone(&consumers),
+            Arc::clone(&timer.shared),
+            settings.store.retention_ms,
+            retained,
+        )));
         stages.push(Box::new(CheckpointStage::new(
             Arc::clone(&store),
             Arc::clone(&timer.participant) as Arc<dyn Participant>,

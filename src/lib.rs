@@ -7,7 +7,7 @@
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`delay`], [`consumer`] ·
-//! [`producer`] · [`transaction`] · [`engine`] · [`service`] · [`api`] · [`check_back`] · [`app`]. Beside them, speaking
+//! [`producer`] · [`transaction`], [`retention`] · [`engine`] · [`service`] · [`api`] · [`check_back`] · [`app`]. Beside them, speaking
 //! HTTP only: [`client`] · [`cli`]; and [`outbound`], by which the server calls its users.
 //!
 //! Decisions that are easy to miss, each argued in its room:
@@ -38,6 +38,11 @@
 //!   is filed again and again, as a note that counts for nothing.
 //! - **A lease that ran out is handed out again only when its record is durable**, so that attempts never go
 //!   back over a restart ([`consumer`]).
+//! - **The log is cleaned from its begin only** ([`retention`]): so no fact goes before what it settles, no record of
+//!   settled bits is needed, and a log has no holes that could be damage. What still waits at the begin is appended
+//!   again.
+//! - **A message's first offset is its name for ever**, where it is read may change ([`store::Store::home`]): a move is a
+//!   body and nothing else, and what gives it its moment is carried on by records that were there before.
 //! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start
 //!   fills a new one from the timer topic.
 
@@ -63,6 +68,7 @@ pub mod message;
 pub mod metrics;
 pub mod outbound;
 pub mod producer;
+pub mod retention;
 pub mod service;
 pub mod shutdown;
 pub mod stage;

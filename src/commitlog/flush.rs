@@ -58,6 +58,11 @@ impl Flusher {
         }
     }
 
+    /// Removes the files that lie before `begin`.
+    pub(super) fn release(&mut self, begin: Offset) -> Result<(), RowError> {
+        self.row.release(begin.get())
+    }
+
     pub(super) fn flush(
         &mut self,
         appender: &Mutex<Appender>,

@@ -33,8 +33,8 @@ pub mod settled;
 pub use append::{AppendError, SettleError, Turn};
 pub use completion::{Durability, Receipt};
 pub use flush::Flushed;
-pub use read::{LogReader, ReadError, records};
-pub use recovery::{Damage, RecoverError, Recovered, ScanFrom, recover};
+pub use read::{LogReader, Next, ReadError, records};
+pub use recovery::{Damage, RecoverError, Recovered, ScanFrom, read_all, recover};
 pub use settled::Outcome;
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ use parking_lot::Mutex;
 use self::append::{Appender, Work};
 use self::flush::Flusher;
 use self::group::GroupMagic;
-use self::settled::Settled;
+use self::settled::{Settled, SettledError};
 use crate::clock::Now;
 use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
@@ -70,9 +70,19 @@ pub struct Secrets {
     pub group: GroupMagic,
 }
 
+/// Why files of segments that were let go could not be removed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ReleaseError {
+    #[error(transparent)]
+    Row(#[from] RowError),
+    #[error(transparent)]
+    Settled(#[from] SettledError),
+}
+
 /// How far the log is, as seen by those who do not append.
 #[derive(Debug)]
 struct Watermarks {
+    begin: AtomicU64,
     visible: AtomicU64,
     durable: AtomicU64,
 }
@@ -176,6 +186,37 @@ impl CommitLog {
     /// What is below survives a power cut.
     pub fn durable(&self) -> Offset {
         Offset::new(self.watermarks.durable.load(Ordering::Acquire))
+    }
+
+    /// Nobody needs what is before: it may be gone.
+    pub fn begin(&self) -> Offset {
+        Offset::new(self.watermarks.begin.load(Ordering::Acquire))
+    }
+
+    /// Nobody needs what is before `begin` any more: its causes count as settled. The files stay.
+    pub fn let_go(&self, begin: Offset) {
+        self.watermarks.begin.fetch_max(begin.get(), Ordering::AcqRel);
+        self.settled.forget_below(begin);
+    }
+
+    /// Removes the files that lie before `begin`, which was let go.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be removed; those before it are gone.
+    pub fn release(&self, begin: Offset) -> Result<(), ReleaseError> {
+        debug_assert!(begin <= self.begin());
+        self.flusher.lock().release(begin)?;
+        Ok(self.settled.release(begin)?)
+    }
+
+    /// Where the oldest file begins, and up to where there are files.
+    pub fn extent(&self) -> (Offset, Offset) {
+        self.reader.extent()
+    }
+
+    pub fn segment_size(&self) -> u64 {
+        self.reader.segment_size()
     }
 
     /// Where the next group begins, at the least: everything decided so far lies before it.

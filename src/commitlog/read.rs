@@ -4,7 +4,7 @@ use timerlog::segment::{RowError, RowReader};
 
 use super::Secrets;
 use super::group::{GROUP_HEADER, GroupError, GroupHeader, GroupKind};
-use crate::message::offset::Offset;
+use crate::message::offset::{Offset, STEP};
 use crate::message::record::{HEADER_LENGTH, Header, Record, RecordError};
 
 /// What is read first of a record whose length is not known: enough for most, one read.
@@ -21,6 +21,15 @@ pub enum ReadError {
     Group { offset: u64, cause: GroupError },
     #[error("no record at offset {offset}: {cause}")]
     Record { offset: u64, cause: RecordError },
+}
+
+/// What stands at a place of the log.
+#[derive(Clone, Copy, Debug)]
+pub enum Next<'a> {
+    /// A record; its body was not looked at.
+    Record(Record<'a>),
+    /// The header of a group, or damage: look on there.
+    Other { next: Offset },
 }
 
 /// Reads what is written. Who shows it to others goes by the visible watermark; ids and pointers are
@@ -95,6 +104,37 @@ impl LogReader {
         Ok(Record { header, head: &bytes[HEADER_LENGTH..header.head_end()], body: &[] })
     }
 
+    /// What stands at `at`: a record, by its head, or something else, and where to look next. What is damaged is
+    /// stepped over. To be called below the end, from the begin of a group or from where it said.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn next<'a>(&self, at: Offset, bytes: &'a mut Vec<u8>) -> Result<Next<'a>, ReadError> {
+        let segment_end = Offset::new((at.get() / self.segment_size + 1) * self.segment_size);
+        let mut group = [0; GROUP_HEADER];
+        if at.plus(GROUP_HEADER as u64) <= segment_end {
+            self.read(at, &mut group)?;
+            if let Ok(header) = GroupHeader::decode(&group, at, self.secrets.group) {
+                let next = match header.kind {
+                    GroupKind::Records => at.plus(GROUP_HEADER as u64),
+                    GroupKind::EndOfSegment => segment_end,
+                };
+                return Ok(Next::Other { next });
+            }
+        }
+        match self.header(at, 256, bytes) {
+            Ok(header) => {
+                let head = &bytes[HEADER_LENGTH..header.head_end()];
+                Ok(Next::Record(Record { header, head, body: &[] }))
+            }
+            Err(ReadError::Record { .. } | ReadError::PastTheEnd { .. }) => {
+                Ok(Next::Other { next: at.plus(STEP) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn header(
         &self,
         offset: Offset,
@@ -119,7 +159,21 @@ impl LogReader {
     }
 
     fn read(&self, offset: Offset, bytes: &mut [u8]) -> Result<(), ReadError> {
-        Ok(self.row.read_exact_from_disk(offset.get(), bytes)?)
+        match self.row.read_exact_from_disk(offset.get(), bytes) {
+            Err(RowError::OutOfReach { begin, .. }) if offset.get() < begin => {
+                let cause = RecordError::LetGo { begin };
+                Err(ReadError::Record { offset: offset.get(), cause })
+            }
+            read => Ok(read?),
+        }
+    }
+
+    pub(super) fn extent(&self) -> (Offset, Offset) {
+        (Offset::new(self.row.begin()), Offset::new(self.row.committed()))
+    }
+
+    pub(super) fn segment_size(&self) -> u64 {
+        self.segment_size
     }
 
     /// A record lies in one segment and below the end, so one that claims otherwise is none.

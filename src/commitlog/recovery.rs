@@ -109,18 +109,7 @@ pub fn recover<E>(
     fold: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
 ) -> Result<Recovered, RecoverError<E>> {
     let row = Row::open(directory, segment_size, from.offset.max(durable).get())?;
-    let mut scan = Scan {
-        reader: row.reader(),
-        allocated: row.allocated(),
-        segment_size,
-        secrets,
-        at: from,
-        before: None,
-        durable_upto: from.offset,
-        newest_incarnation: from.incarnation,
-        damage: Vec::new(),
-        bytes: Vec::new(),
-    };
+    let mut scan = Scan::new(&row, secrets, from);
     scan.run(fold)?;
     let tail = ScanFrom { incarnation: scan.newest_incarnation, ..scan.at };
     let (known_durable, damage) = (scan.durable_upto, scan.damage);
@@ -133,6 +122,39 @@ pub fn recover<E>(
     recovered.rewrite(known_durable)?;
     Ok(recovered)
 }
+
+/// Shows the whole records of a log that begins at `begin` to `see`, until that says that it has seen enough. What
+/// the chain was there is not known: the first whole group tells. Nothing is touched.
+///
+/// # Errors
+///
+/// The disk's, and [`ReadError`] for what a newer version has written.
+pub fn read_all(
+    directory: Arc<dyn Directory>,
+    segment_size: u64,
+    secrets: Secrets,
+    begin: Offset,
+    see: &mut dyn FnMut(&Record<'_>) -> bool,
+) -> Result<(), ReadError> {
+    let row = Row::open(directory, segment_size, begin.get())?;
+    let from = ScanFrom { offset: begin, ..ScanFrom::default() };
+    let mut scan = Scan::new(&row, secrets, from);
+    if let Some(first) = scan.header_at(begin)? {
+        scan.take_up(&first);
+    }
+    let seen = scan.run(&mut |record| if see(&record) { Err(Enough) } else { Ok(()) });
+    match seen {
+        Ok(()) | Err(RecoverError::Fold(Enough)) => Ok(()),
+        Err(RecoverError::Row(error)) => Err(error.into()),
+        Err(RecoverError::Newer(error)) => Err(error),
+        Err(RecoverError::Shorter { .. }) => {
+            unreachable!("only a recovery compares with a checkpoint")
+        }
+    }
+}
+
+/// What was looked for is found.
+struct Enough;
 
 struct Scan {
     reader: RowReader,
@@ -149,6 +171,21 @@ struct Scan {
 }
 
 impl Scan {
+    fn new(row: &Row, secrets: Secrets, from: ScanFrom) -> Self {
+        Self {
+            reader: row.reader(),
+            allocated: row.allocated(),
+            segment_size: row.segment_size(),
+            secrets,
+            at: from,
+            before: None,
+            durable_upto: from.offset,
+            newest_incarnation: from.incarnation,
+            damage: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+
     fn run<E>(
         &mut self,
         fold: &mut dyn FnMut(Record<'_>) -> Result<(), E>,
@@ -469,8 +506,15 @@ impl Recovered {
         self.row.flush()
     }
 
-    /// The log, ready to grow. `incarnation` must be higher than any before.
-    pub fn open(self, settled: Settled, mode: FlushMode, incarnation: u64) -> CommitLog {
+    /// The log, ready to grow; nobody needs what is before `begin`. `incarnation` must be higher than any
+    /// before.
+    pub fn open(
+        self,
+        settled: Settled,
+        mode: FlushMode,
+        incarnation: u64,
+        begin: Offset,
+    ) -> CommitLog {
         let Self { row, secrets, segment_size, tail, room, .. } = self;
         let end = tail.offset;
         let reader = LogReader::new(row.reader(), secrets, segment_size);
@@ -488,6 +532,7 @@ impl Recovered {
             flusher: Mutex::new(Flusher::new(row, secrets, mode, chain)),
             settled,
             watermarks: Arc::new(Watermarks {
+                begin: AtomicU64::new(begin.get()),
                 visible: AtomicU64::new(end.get()),
                 durable: AtomicU64::new(end.get()),
             }),

@@ -50,6 +50,11 @@ pub struct Given {
     #[serde(deserialize_with = "scalar")]
     pub checkpoint_interval: Option<String>,
 
+    /// How long a delivered message waits for its readers, where its topic does not say so [default: 72h]
+    #[arg(long, env = "HOROLOG_RETENTION", value_name = "TIME")]
+    #[serde(deserialize_with = "scalar")]
+    pub retention: Option<String>,
+
     /// Largest body of a message, at most 4MiB [default: 4MiB]
     #[arg(long, env = "HOROLOG_MAX_BODY", value_name = "SIZE")]
     #[serde(deserialize_with = "scalar")]
@@ -194,6 +199,7 @@ impl Given {
             flush_interval: self.flush_interval.or(file.flush_interval),
             segment_size: self.segment_size.or(file.segment_size),
             checkpoint_interval: self.checkpoint_interval.or(file.checkpoint_interval),
+            retention: self.retention.or(file.retention),
             max_body: self.max_body.or(file.max_body),
             max_connections: self.max_connections.or(file.max_connections),
             max_waiting_receives: self.max_waiting_receives.or(file.max_waiting_receives),

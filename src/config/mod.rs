@@ -116,6 +116,7 @@ pub struct Config {
     pub flush: Flush,
     pub segment_size: u64,
     pub checkpoint_interval_ms: u64,
+    pub retention_ms: u64,
     pub max_body: usize,
     pub max_connections: usize,
     pub max_waiting_receives: usize,
@@ -165,6 +166,7 @@ impl Config {
             segment_size,
             checkpoint_interval_ms: rules::CHECKPOINT_INTERVAL
                 .read(given.checkpoint_interval.as_deref())?,
+            retention_ms: rules::RETENTION.read(given.retention.as_deref())?,
             max_body: in_memory(max_body),
             max_connections: rules::MAX_CONNECTIONS.read(given.max_connections.as_deref())?,
             max_waiting_receives: rules::MAX_WAITING_RECEIVES

@@ -72,6 +72,12 @@ pub(super) const CHECKPOINT_INTERVAL: Rule<u64> = Rule {
     allowed: "a duration from 1s to 1h",
     parse: |text| time_between(text, SECOND, HOUR),
 };
+pub(super) const RETENTION: Rule<u64> = Rule {
+    key: "retention",
+    default: "72h",
+    allowed: "a duration from 1s to 400d",
+    parse: |text| time_between(text, SECOND, 400 * 24 * HOUR),
+};
 pub(super) const MAX_BODY: Rule<u64> = Rule {
     key: "max_body",
     default: "4MiB",

@@ -24,6 +24,7 @@ fn without_any_setting_the_server_is_local_and_durable() {
     assert_eq!(config.segment_size, 1 << 30);
     assert_eq!(config.max_body, 4 << 20);
     assert_eq!(config.checkpoint_interval_ms, 30_000);
+    assert_eq!(config.retention_ms, 259_200_000);
     assert_eq!(config.topics, TopicCreation::Automatic);
     assert_eq!(config.queues_per_topic, 4);
     assert_eq!(config.delay_levels, LevelTable::default());
@@ -85,6 +86,7 @@ fn a_setting_that_cannot_be_used_is_refused_by_all_its_names() {
         ("--auto-create-topics yes", ["auto_create_topics", "true or false", "\"yes\""]),
         ("--queues-per-topic 257", ["queues_per_topic", "1 to 256", "\"257\""]),
         ("--checkpoint-interval 1ms", ["checkpoint_interval", "1s to 1h", "\"1ms\""]),
+        ("--retention 0", ["retention", "1s to 400d", "\"0\""]),
         ("--delay-levels=", ["delay_levels", "HOROLOG_DELAY_LEVELS", "1 to 32 durations"]),
         ("--delay-levels 1s,5s", ["--delay-levels", "\"1s,5s\"", "spaces"]),
         ("--delay-levels 0s", ["--delay-levels", "\"0s\"", "from 1ms"]),

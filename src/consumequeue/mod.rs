@@ -7,13 +7,15 @@
 //! ```
 //!
 //! Ground rules: dispatch is the only writer; readers see units below *committed*, which grows after
-//! the unit is written. Everything here is derived from the log. Files start small and double, so that
+//! the unit is written. Units before *first* have expired: they read as holes, and files that have none but
+//! those are removed. Everything here is derived from the log. Files start small and double, so that
 //! ten thousand quiet topics cost ten thousand small files and not gigabytes.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod unit;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,8 +44,10 @@ pub enum QueueError {
 pub struct ConsumeQueue {
     directory: Arc<dyn Directory>,
     queue: u16,
+    first: AtomicU64,
     committed: AtomicU64,
-    files: RwLock<Vec<QueueFile>>,
+    /// By index.
+    files: RwLock<BTreeMap<usize, QueueFile>>,
 }
 
 #[derive(Debug)]
@@ -76,13 +80,21 @@ impl Extent {
         Self { index: index as usize, first: units - FIRST_FILE_UNITS, units }
     }
 
+    /// The file with this index.
+    fn at(index: usize) -> Self {
+        let doublings = index.min(DOUBLINGS as usize);
+        let units = FIRST_FILE_UNITS << doublings;
+        let first = units - FIRST_FILE_UNITS + (index - doublings) as u64 * units;
+        Self { index, first, units }
+    }
+
     fn end(self) -> u64 {
         self.first + self.units
     }
 }
 
 impl ConsumeQueue {
-    /// Opens queue `queue` below `directory`, trusting its first `length` units and nothing after them.
+    /// Opens queue `queue` below `directory`, trusting its units from `first` up to `length`, and nothing else.
     ///
     /// # Errors
     ///
@@ -90,11 +102,17 @@ impl ConsumeQueue {
     pub fn open(
         directory: Arc<dyn Directory>,
         queue: u16,
+        first: u64,
         length: u64,
     ) -> Result<Self, QueueError> {
-        let opened =
-            Self { directory, queue, committed: AtomicU64::new(length), files: RwLock::default() };
-        let mut place = 0;
+        let opened = Self {
+            directory,
+            queue,
+            first: AtomicU64::new(first),
+            committed: AtomicU64::new(length),
+            files: RwLock::default(),
+        };
+        let mut place = first;
         while place < length {
             let extent = Extent::of(place);
             let name = opened.file_name(extent);
@@ -113,7 +131,39 @@ impl ConsumeQueue {
         Ok(opened)
     }
 
-    /// How many units can be read.
+    /// The first unit that has not expired: those before it read as holes.
+    pub fn first(&self) -> u64 {
+        self.first.load(Ordering::Acquire)
+    }
+
+    /// The units before `first` have expired.
+    pub fn expire(&self, first: u64) {
+        self.first.fetch_max(first, Ordering::AcqRel);
+    }
+
+    /// Removes the files that hold no unit from `first` on, all of which have expired.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    pub fn release(&self, first: u64) -> Result<(), DiskError> {
+        debug_assert!(first <= self.first());
+        let kept = Extent::of(first);
+        let gone = {
+            let mut files = self.files.write();
+            let rest = files.split_off(&kept.index);
+            std::mem::replace(&mut *files, rest)
+        };
+        if gone.is_empty() {
+            return Ok(());
+        }
+        for &index in gone.keys() {
+            self.directory.remove(&self.file_name(Extent::at(index)))?;
+        }
+        self.directory.sync()
+    }
+
+    /// Where the next unit goes: how many there have ever been.
     pub fn committed(&self) -> u64 {
         self.committed.load(Ordering::Acquire)
     }
@@ -168,11 +218,18 @@ impl ConsumeQueue {
     ///
     /// As [`ConsumeQueue::read`].
     pub fn unit(&self, place: u64) -> Result<Unit, QueueError> {
+        if place < self.first() {
+            return Ok(Unit::HOLE);
+        }
         let extent = Extent::of(place);
         let files = self.files.read();
         let damaged = |file| QueueError::Damaged { file, place };
-        let Some(file) = files.get(extent.index) else {
-            return Err(damaged(self.file_name(extent)));
+        let Some(file) = files.get(&extent.index) else {
+            // It may have expired, and its file gone, since it was asked for.
+            return match place < self.first() {
+                true => Ok(Unit::HOLE),
+                false => Err(damaged(self.file_name(extent))),
+            };
         };
         let mut bytes = [0; UNIT_LENGTH];
         let at = (place - extent.first) * UNIT_LENGTH as u64;
@@ -189,7 +246,7 @@ impl ConsumeQueue {
     ///
     /// As [`ConsumeQueue::read`].
     pub fn first_not_before(&self, time: Timestamp) -> Result<u64, QueueError> {
-        let (mut low, mut high) = (0, self.committed());
+        let (mut low, mut high) = (self.first(), self.committed());
         while low < high {
             let middle = low + (high - low) / 2;
             let mut there = middle;
@@ -215,7 +272,7 @@ impl ConsumeQueue {
     pub fn flush(&self) -> Result<(), DiskError> {
         let dirty: Vec<_> = {
             let mut files = self.files.write();
-            let dirty = files.iter_mut().filter(|file| !file.synced);
+            let dirty = files.values_mut().filter(|file| !file.synced);
             dirty
                 .map(|file| {
                     file.synced = true;
@@ -234,7 +291,7 @@ impl ConsumeQueue {
 
     fn write(&self, place: u64, units: &[Unit]) -> Result<(), QueueError> {
         let extent = Extent::of(place);
-        if self.files.read().len() <= extent.index {
+        if !self.files.read().contains_key(&extent.index) {
             self.create(extent)?;
         }
         let mut bytes = Vec::with_capacity(units.len() * UNIT_LENGTH);
@@ -242,7 +299,8 @@ impl ConsumeQueue {
             bytes.extend_from_slice(&unit.encode(place));
         }
         let mut files = self.files.write();
-        let file = &mut files[extent.index];
+        let file =
+            files.get_mut(&extent.index).expect("dispatch, which writes, expires what it is past");
         file.synced = false;
         let file = Arc::clone(&file.file);
         drop(files);
@@ -275,8 +333,7 @@ impl ConsumeQueue {
         }
         let mapping = file.map()?;
         let mut files = self.files.write();
-        debug_assert_eq!(files.len(), extent.index);
-        files.push(QueueFile { file, mapping, synced: true });
+        files.insert(extent.index, QueueFile { file, mapping, synced: true });
         Ok(())
     }
 
@@ -309,6 +366,7 @@ mod tests {
             assert_eq!((extent.index, extent.first), (index, place));
             assert_eq!(Extent::of(extent.end() - 1), extent);
             assert_eq!(extent.units, 128 << index.min(11));
+            assert_eq!(Extent::at(index), extent);
             place = extent.end();
         }
     }
@@ -316,13 +374,13 @@ mod tests {
     #[test]
     fn units_are_read_in_order_and_across_files_and_a_restart() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 3, 0).unwrap();
+        let queue = ConsumeQueue::open(disk.root(), 3, 0, 0).unwrap();
         let units: Vec<_> = (0..1000).map(unit).collect();
         queue.append(0, &units[..100]).unwrap();
         queue.append(100, &units[100..]).unwrap();
         queue.flush().unwrap();
         disk.crash(&mut Random::new(3));
-        let queue = ConsumeQueue::open(disk.root(), 3, 1000).unwrap();
+        let queue = ConsumeQueue::open(disk.root(), 3, 0, 1000).unwrap();
         let mut read = Vec::new();
         queue.read(120, 300, &mut read).unwrap();
         assert_eq!(read, units[120..420]);
@@ -332,7 +390,7 @@ mod tests {
     #[test]
     fn replay_overlaps_and_what_the_log_lost_is_a_hole() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 0, 0).unwrap();
+        let queue = ConsumeQueue::open(disk.root(), 0, 0, 0).unwrap();
         queue.append(0, &[unit(0), unit(1)]).unwrap();
         queue.append(0, &[unit(0), unit(1), unit(2)]).unwrap();
         queue.append(5, &[unit(5)]).unwrap();
@@ -345,7 +403,7 @@ mod tests {
     #[test]
     fn a_hole_leads_no_search_by_time_astray() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 0, 0).unwrap();
+        let queue = ConsumeQueue::open(disk.root(), 0, 0, 0).unwrap();
         for place in [0, 1, 4, 5, 9] {
             queue.append(place, &[unit(place)]).unwrap();
         }
@@ -360,18 +418,18 @@ mod tests {
     #[test]
     fn a_missing_or_older_file_is_noticed_at_the_start() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 0, 0).unwrap();
+        let queue = ConsumeQueue::open(disk.root(), 0, 0, 0).unwrap();
         let units: Vec<_> = (0..200).map(unit).collect();
         queue.append(0, &units).unwrap();
         queue.flush().unwrap();
-        assert!(ConsumeQueue::open(disk.root(), 0, 200).is_ok());
+        assert!(ConsumeQueue::open(disk.root(), 0, 0, 200).is_ok());
         assert!(matches!(
-            ConsumeQueue::open(disk.root(), 0, 201),
+            ConsumeQueue::open(disk.root(), 0, 0, 201),
             Err(QueueError::Damaged { place: 200, .. })
         ));
         disk.root().remove(&disk.root().list().unwrap()[0]).unwrap();
         assert!(matches!(
-            ConsumeQueue::open(disk.root(), 0, 200),
+            ConsumeQueue::open(disk.root(), 0, 0, 200),
             Err(QueueError::Damaged { place: 0, .. })
         ));
     }

@@ -21,7 +21,7 @@ use crate::message::id::ClaimedId;
 use crate::message::record::{
     DeadLetter, DeathReason, Kind, Nack, Origin, RecordError, Redrive, Redriven,
 };
-use crate::store::{Group, Holds, MakeError, Read, Topic};
+use crate::store::{CauseError, Group, Holds, MakeError, Read, Topic};
 
 /// Dead letters redriven by one record.
 const REDRIVE_BATCH: usize = 1000;
@@ -32,7 +32,7 @@ pub enum NoOrigin {
     #[error(transparent)]
     Queue(#[from] QueueError),
     #[error(transparent)]
-    Read(ReadError),
+    Read(CauseError),
     /// The record that says so is damaged, or lost.
     #[error("it is damaged")]
     Damaged(Option<RecordError>),
@@ -42,7 +42,16 @@ impl From<ReadError> for NoOrigin {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Record { cause, .. } => Self::Damaged(Some(cause)),
-            error => Self::Read(error),
+            error => Self::Read(error.into()),
+        }
+    }
+}
+
+impl From<CauseError> for NoOrigin {
+    fn from(error: CauseError) -> Self {
+        match error {
+            CauseError::Read(error) => error.into(),
+            error @ CauseError::Index(_) => Self::Read(error),
         }
     }
 }
@@ -114,6 +123,7 @@ impl Consumers {
             cause: unit.offset,
             length: unit.length,
             readable_at: unit.time,
+            message: self.store.home_of_cause(unit.offset, unit.length)?,
         })
     }
 
@@ -174,7 +184,7 @@ impl Consumers {
         let caused =
             match self.store.caused(origin.cause, origin.length, Read::HeadOnly, &mut bytes) {
                 Ok(caused) => caused,
-                Err(ReadError::Record { .. }) => return Ok(None),
+                Err(CauseError::Read(ReadError::Record { .. })) => return Ok(None),
                 Err(error) => return Err(error.into()),
             };
         let message_id = self.store.ids().message_id(caused.offset, caused.message.nonce);
@@ -195,7 +205,7 @@ impl Consumers {
         }))
     }
 
-    fn letter(&self, unit: Unit, bytes: &mut Vec<u8>) -> Result<DeadLetter, NoOrigin> {
+    pub(super) fn letter(&self, unit: Unit, bytes: &mut Vec<u8>) -> Result<DeadLetter, NoOrigin> {
         let record = self.store.log().reader().head(unit.offset, bytes)?;
         DeadLetter::decode(&record).map_err(|error| NoOrigin::Damaged(Some(error)))
     }
@@ -224,14 +234,20 @@ impl Consumers {
             let Some(retries) = made else { continue };
             let mut offset = 0;
             let mut batch = Vec::new();
+            let mut bytes = Vec::new();
             while let Some(next) = self.next_letter(group, &letters, offset) {
                 offset = next + 1;
                 let unit = queue_of(&letters).unit(next)?;
                 if unit.is_hole() || !self.is_wanted(unit, claimed.as_ref())? {
                     continue;
                 }
+                let message = match self.letter(unit, &mut bytes) {
+                    Ok(letter) => letter.origin.message,
+                    Err(NoOrigin::Damaged(_)) => continue,
+                    Err(error) => return Err(error.into()),
+                };
                 let (record, length) = (unit.offset, unit.length);
-                batch.push(Redriven { queue_offset: next, record, length });
+                batch.push(Redriven { queue_offset: next, record, length, message });
                 if batch.len() == REDRIVE_BATCH {
                     let batch = std::mem::take(&mut batch);
                     count += self.redrive_batch(group, &topic, &letters, &retries, batch, now)?;
@@ -296,7 +312,7 @@ impl Consumers {
     }
 
     /// The first dead letter from `offset` on that is not redriven.
-    fn next_letter(&self, group: &Group, letters: &Topic, offset: u64) -> Option<u64> {
+    pub(super) fn next_letter(&self, group: &Group, letters: &Topic, offset: u64) -> Option<u64> {
         let (place, end) = (seat(group, letters, 0), queue_of(letters).committed());
         self.leases.lock().look(group, place, |state, progress| {
             let mut offset = offset;
@@ -314,7 +330,11 @@ impl Consumers {
     }
 
     /// The topics of which the group may have dead letters, by id.
-    fn dead_letters_of(&self, group: &Group, only: Option<u32>) -> Vec<(Arc<Topic>, Arc<Topic>)> {
+    pub(super) fn dead_letters_of(
+        &self,
+        group: &Group,
+        only: Option<u32>,
+    ) -> Vec<(Arc<Topic>, Arc<Topic>)> {
         let mut topics = self.topics_of(&self.leases.lock(), group);
         topics.sort_unstable_by_key(|topic| topic.id);
         topics.retain(|topic| only.is_none_or(|only| only == topic.id));
@@ -343,6 +363,6 @@ impl Leases {
     }
 }
 
-fn queue_of(topic: &Topic) -> &crate::consumequeue::ConsumeQueue {
+pub(super) fn queue_of(topic: &Topic) -> &crate::consumequeue::ConsumeQueue {
     &topic.queue(0).expect("a system topic has a queue").units
 }

@@ -18,6 +18,7 @@
 
 mod ack;
 mod bounds;
+mod carry;
 mod dead_letters;
 mod expiry;
 mod fifo;
@@ -34,6 +35,7 @@ mod settings;
 mod stats;
 
 pub use ack::{AckError, AckOutcome, Extended};
+pub use carry::LettersWalk;
 pub use dead_letters::{DeadLettersError, DeadMessage, Mark, NoOrigin, Wanted};
 pub use expiry::ExpiryStage;
 pub use nack::NackError;

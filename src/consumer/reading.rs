@@ -141,7 +141,7 @@ impl Consumers {
 /// Where a queue of a topic that was not read before is read from.
 pub(super) fn first_start(start_from: StartFrom, queue: &Queue) -> u64 {
     match start_from {
-        StartFrom::Earliest => 0,
+        StartFrom::Earliest => queue.units.first(),
         StartFrom::Latest => queue.next_offset(),
     }
 }

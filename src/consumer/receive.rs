@@ -15,7 +15,7 @@ use crate::consumequeue::{QueueError, Unit};
 use crate::message::id::Handle;
 use crate::message::record::RecordError;
 use crate::message::{Attributes, TagFilter};
-use crate::store::{Caused, Group, Read, Topic};
+use crate::store::{CauseError, Caused, Group, Read, Topic};
 use timerlog::planted::{self, Fault};
 
 /// Bodies in one answer, in bytes: with the last one it may be more, by less than a body. What does
@@ -28,7 +28,7 @@ pub enum ReceiveError {
     #[error(transparent)]
     Queue(#[from] QueueError),
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] CauseError),
     #[error(transparent)]
     Append(#[from] AppendError),
 }
@@ -303,7 +303,15 @@ impl Consumers {
         }
         let caused = match self.store.caused(unit.offset, unit.length, Read::Whole, bytes) {
             Ok(caused) => caused,
-            Err(ReadError::Record { cause, .. }) => return Ok(Body::Damaged(cause)),
+            // It has expired since it was leased.
+            Err(CauseError::Read(ReadError::Record {
+                cause: RecordError::LetGo { .. }, ..
+            })) => {
+                return Ok(Body::Hole);
+            }
+            Err(CauseError::Read(ReadError::Record { cause, .. })) => {
+                return Ok(Body::Damaged(cause));
+            }
             Err(error) => return Err(error.into()),
         };
         if self.is_void(group, granted.queue_offset, unit, &caused) {

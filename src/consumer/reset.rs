@@ -80,7 +80,7 @@ impl Consumers {
         let start = |number: u16, queue: &Queue| -> Result<Option<u64>, ResetError> {
             let end = queue.next_offset();
             let offset = match to {
-                ResetTo::Earliest => Some(0),
+                ResetTo::Earliest => Some(queue.units.first()),
                 ResetTo::Latest => Some(end),
                 ResetTo::Time(_) => by_time.get(usize::from(number)).copied(),
                 ResetTo::Queues(offsets) => offsets.get(&number).copied(),
@@ -91,7 +91,8 @@ impl Consumers {
                 }
                 // A queue that is not named, of a topic that was never read.
                 None if first => Ok(Some(first_start(start_from, queue))),
-                offset => Ok(offset),
+                // What has expired does not come again.
+                offset => Ok(offset.map(|offset| offset.max(queue.units.first()))),
             }
         };
         let fence = leases.numbers.next();

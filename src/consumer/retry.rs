@@ -15,7 +15,7 @@ use crate::commitlog::ReadError;
 use crate::consumequeue::{ConsumeQueue, Unit};
 use crate::message::TagFilter;
 use crate::message::record::Kind;
-use crate::store::{Caused, Group, Holds, Queue, Read, Retry, Topic};
+use crate::store::{CauseError, Caused, Group, Holds, Queue, Read, Retry, Topic};
 use timerlog::planted::{self, Fault};
 
 /// One queue that a group reads.
@@ -148,7 +148,7 @@ impl Consumers {
                 Ok(name.map(|name| xxhash_rust::xxh3::xxh3_64(name.as_bytes())))
             }
             // It is handed out to be found damaged, and set aside.
-            Err(ReadError::Record { .. }) => Ok(None),
+            Err(CauseError::Read(ReadError::Record { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

@@ -72,6 +72,8 @@ pub struct Metrics {
     at_bound_parked: Gauge,
     held: [(Held, Gauge); 6],
     refused: Refused,
+    carried: Counter,
+    expired_unread: Counter,
     http: HttpRequests,
 }
 
@@ -117,6 +119,8 @@ impl Metrics {
                 (Held::QueuedAppendBytes, gauge(table::QUEUED_APPEND_BYTES)),
             ],
             refused: Refused::new(|value| labelled(table::REFUSED, "limit", value)),
+            carried: counter(table::CARRIED),
+            expired_unread: counter(table::EXPIRED_UNREAD),
             http: HttpRequests::new(),
             recorder,
         }
@@ -125,6 +129,16 @@ impl Metrics {
     /// So many messages are stored, and their producers may be told.
     pub fn accepted(&self, count: u64) {
         self.accepted.increment(count);
+    }
+
+    /// So many messages were appended again, so that old files can go.
+    pub fn carried(&self, count: u64) {
+        self.carried.increment(count);
+    }
+
+    /// So many messages had not been acknowledged when their retention was over.
+    pub fn expired_unread(&self, count: u64) {
+        self.expired_unread.increment(count);
     }
 
     /// Timed messages became readable, so long after their moment.

@@ -24,6 +24,8 @@ pub(super) const LEASES: &str = "horolog_leases";
 pub(super) const QUEUED_APPENDS: &str = "horolog_queued_appends";
 pub(super) const QUEUED_APPEND_BYTES: &str = "horolog_queued_append_bytes";
 pub(super) const REFUSED: &str = "horolog_refused_total";
+pub(super) const CARRIED: &str = "horolog_retention_carried_total";
+pub(super) const EXPIRED_UNREAD: &str = "horolog_expired_unread_total";
 pub(super) const HTTP_REQUESTS: &str = "horolog_http_requests_total";
 
 pub(super) struct Figure {
@@ -40,7 +42,7 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
-pub(super) const FIGURES: [Figure; 20] = [
+pub(super) const FIGURES: [Figure; 22] = [
     Figure {
         name: ACCEPTED,
         kind: Kind::Counter,
@@ -160,6 +162,18 @@ pub(super) const FIGURES: [Figure; 20] = [
         kind: Kind::Counter,
         unit: Unit::Count,
         help: "What clients were refused because a limit was met, by limit.",
+    },
+    Figure {
+        name: CARRIED,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Messages that were appended again so that old log files can go: those that still wait, and dead letters.",
+    },
+    Figure {
+        name: EXPIRED_UNREAD,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Messages that a group had not acknowledged when their retention was over and their file went.",
     },
     Figure {
         name: HTTP_REQUESTS,

@@ -6,7 +6,7 @@ use crate::consumequeue::QueueError;
 use crate::index::IndexError;
 use crate::message::offset::Offset;
 use crate::message::record::{Record, RecordError};
-use crate::store::Store;
+use crate::store::{CauseError, Store};
 
 /// Why something cannot be looked up, now or ever.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -25,6 +25,15 @@ pub enum LookError {
     /// The settled bits say that a later record speaks for the message, and the index has none.
     #[error("the index has lost the record that moved the message at offset {message}")]
     Lost { message: u64 },
+}
+
+impl From<CauseError> for LookError {
+    fn from(error: CauseError) -> Self {
+        match error {
+            CauseError::Read(error) => error.into(),
+            CauseError::Index(error) => error.into(),
+        }
+    }
 }
 
 impl LookError {

@@ -13,11 +13,11 @@ use crate::message::State;
 use crate::message::id::ClaimedId;
 use crate::message::offset::Offset;
 use crate::message::record::{
-    Clockwork, Commit, Delivery, Kind, Message, Placement, Record, RecordError, Reschedule, Round,
-    RoundKind,
+    Clockwork, Commit, Delivery, Kind, Message, Moved, Placement, Record, RecordError, Reschedule,
+    Round, RoundKind,
 };
 use crate::message::timer_tag::TimerTag;
-use crate::store::{Read, Store, StoreError, Topic};
+use crate::store::{CauseError, Read, Store, Topic};
 
 /// How many units before the likely ones are looked at for the firing of a message: about 10 ms of search.
 const SEARCH_BACK: u64 = 100_000;
@@ -25,8 +25,11 @@ const SEARCH_BACK: u64 = 100_000;
 /// A message that an id stands for.
 #[derive(Clone, Debug)]
 pub struct Found {
+    /// Where it first stood: what its id is made of.
     pub offset: Offset,
-    /// The record's unpadded length.
+    /// Where it is read now: there, or where it was moved to.
+    pub home: Offset,
+    /// That record's unpadded length.
     pub length: u32,
     pub message: Message,
 }
@@ -38,7 +41,13 @@ pub enum NotFound {
     #[error("there is no message with this id")]
     Unknown,
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] CauseError),
+}
+
+impl From<ReadError> for NotFound {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error.into())
+    }
 }
 
 /// The message that `id` stands for.
@@ -49,7 +58,11 @@ pub enum NotFound {
 pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
     let claimed = ClaimedId::parse(id).ok_or(NotFound::Unknown)?;
     let mut bytes = Vec::new();
-    let record = match store.log().reader().head(claimed.offset, &mut bytes) {
+    if !claimed.offset.is_on_step() {
+        return Err(NotFound::Unknown);
+    }
+    let home = store.home(claimed.offset)?;
+    let record = match store.log().reader().head(home, &mut bytes) {
         Ok(record) => record,
         // Nothing that looks like a record stands where a forged id points.
         Err(ReadError::Record { .. } | ReadError::PastTheEnd { .. } | ReadError::Group { .. }) => {
@@ -57,17 +70,12 @@ pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
         }
         Err(error @ ReadError::Row(_)) => return Err(error.into()),
     };
-    if !matches!(record.header.kind, Kind::Message | Kind::HalfMessage) {
+    let found = Found::read(&record).map_err(|_| NotFound::Unknown)?;
+    let found = found.filter(|found| found.offset == claimed.offset).ok_or(NotFound::Unknown)?;
+    if !store.ids().confirms(&claimed, found.message.nonce) || !is_kept(store, &found.message) {
         return Err(NotFound::Unknown);
     }
-    let message = Message::decode(&record).map_err(|_| NotFound::Unknown)?;
-    if !store.ids().confirms(&claimed, message.nonce) {
-        return Err(NotFound::Unknown);
-    }
-    if !is_kept(store, &message) {
-        return Err(NotFound::Unknown);
-    }
-    Ok(Found::of(claimed.offset, &record, message))
+    Ok(found)
 }
 
 /// The message that `cause` speaks for, of `length` bytes as the wheel has it. Nothing when its record is
@@ -76,11 +84,11 @@ pub fn find(store: &Store, id: &str) -> Result<Found, NotFound> {
 /// # Errors
 ///
 /// When the disk fails.
-pub fn of_cause(store: &Store, cause: Offset, length: u32) -> Result<Option<Found>, ReadError> {
+pub fn of_cause(store: &Store, cause: Offset, length: u32) -> Result<Option<Found>, CauseError> {
     let mut bytes = Vec::new();
     match store.caused(cause, length, Read::HeadOnly, &mut bytes) {
         Ok(caused) => Ok(Some(Found::of(caused.offset, &caused.record, caused.message))),
-        Err(ReadError::Record { offset, cause }) => {
+        Err(CauseError::Read(ReadError::Record { offset, cause })) => {
             tracing::error!(offset, error = %cause, "a timed record is damaged");
             Ok(None)
         }
@@ -104,7 +112,7 @@ pub enum BodyError {
 /// [`BodyError::Damaged`] when the disk has not kept it.
 pub fn body(store: &Store, found: &Found) -> Result<Bytes, BodyError> {
     let mut bytes = Vec::new();
-    match store.log().reader().record(found.offset, Some(found.length), &mut bytes) {
+    match store.log().reader().record(found.home, Some(found.length), &mut bytes) {
         Ok(record) => Ok(Bytes::copy_from_slice(record.body)),
         Err(ReadError::Record { cause, .. }) => Err(BodyError::Damaged(cause)),
         Err(error) => Err(BodyError::Read(error)),
@@ -195,6 +203,11 @@ impl Link {
     }
 }
 
+/// The half message that a commit is about.
+pub(super) fn commit_of(record: &Record<'_>) -> Result<Offset, RecordError> {
+    Commit::decode(record).map(|commit| commit.message)
+}
+
 fn is_kept(store: &Store, message: &Message) -> bool {
     store.topic_by_id(message.topic_id).is_some_and(|topic| !topic.is_deleted())
 }
@@ -203,7 +216,28 @@ impl Found {
     pub(super) fn of(offset: Offset, record: &Record<'_>, message: Message) -> Self {
         let length = record.header.length();
         let length = u32::try_from(length).expect("a record is shorter than its group of 8 MiB");
-        Self { offset, length, message }
+        Self { offset, home: record.header.offset, length, message }
+    }
+
+    /// The message that first stood at `message`; `None` when it is damaged, or gone.
+    pub(super) fn at_home(store: &Store, message: Offset) -> Result<Option<Self>, LookError> {
+        let home = store.home(message)?;
+        let found = head(store, home, Self::read)?;
+        Ok(found.filter(|found| found.offset == message))
+    }
+
+    /// The message of its own record, or of one that it was moved to; `None` for any other record.
+    pub(super) fn read(record: &Record<'_>) -> Result<Option<Self>, RecordError> {
+        Ok(match record.header.kind {
+            Kind::Message | Kind::HalfMessage => {
+                Some(Self::of(record.header.offset, record, Message::decode(record)?))
+            }
+            Kind::Move => {
+                let moved = Moved::decode(record)?;
+                Some(Self::of(moved.message, record, moved.of))
+            }
+            _ => None,
+        })
     }
 
     /// The message's id.
@@ -266,6 +300,9 @@ impl Found {
         let mut missed = Missed::Never;
         loop {
             let Some((cause, link)) = self.last_link(store)? else {
+                if self.offset < store.log().begin() {
+                    return Ok(Some(self.delivered_long_ago()));
+                }
                 return Err(LookError::Lost { message: self.offset.get() });
             };
             if let Link::Commit(Commit { placement: Placement::Ready { .. }, .. }) = link {
@@ -290,6 +327,12 @@ impl Found {
             Some(deadline) => deadline,
             None => self.message.born_at,
         }
+    }
+
+    /// What gave it its moment was let go, and nothing carries it on: it had fired.
+    fn delivered_long_ago(&self) -> Live {
+        let speaker = if self.is_half() { Speaker::Commit } else { Speaker::Moment };
+        Live { speaker, ..self.committed_for_now() }
     }
 
     /// Such a commit is no cause: the unit in the queue is that of the half message.
@@ -394,8 +437,12 @@ impl Found {
         store: &Store,
         topic: &Topic,
         standing: &Standing,
-    ) -> Result<Option<Timestamp>, FiredAtError> {
+    ) -> Result<Option<Timestamp>, LookError> {
         if self.message.placement.deadline().is_none() {
+            return Ok(None);
+        }
+        if standing.cause < store.log().begin() {
+            // Where it stood has expired.
             return Ok(None);
         }
         if standing.cause == self.offset
@@ -409,11 +456,11 @@ impl Found {
         }
         let Some(queue) = topic.queue(self.message.queue) else { return Ok(None) };
         let units = &queue.units;
-        let start = units.first_not_before(standing.deliver_at).map_err(StoreError::from)?;
+        let start = units.first_not_before(standing.deliver_at)?;
         // A clock that was stepped back breaks the order: then some of what lies before is searched, too.
         let before = start.saturating_sub(SEARCH_BACK)..start;
         for place in (start..units.committed()).chain(before.rev()) {
-            let unit = units.unit(place).map_err(StoreError::from)?;
+            let unit = units.unit(place)?;
             if unit.offset == standing.cause {
                 return Ok(Some(unit.time));
             }
@@ -435,15 +482,6 @@ fn asked(store: &Store, cause: Offset) -> Result<Option<Timestamp>, LookError> {
         }
     }
     Ok(None)
-}
-
-/// Why it is not known when a message fired.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum FiredAtError {
-    #[error(transparent)]
-    Look(#[from] LookError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// The last reschedule that was found settled by a later one.

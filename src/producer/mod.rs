@@ -12,6 +12,7 @@
 //! [`LookError::NotWritten`], and the caller asks again when its receipt is durable.
 
 mod cancel;
+mod carry;
 mod deadline;
 mod idempotency;
 mod look;
@@ -24,6 +25,7 @@ mod timer;
 mod transaction;
 
 pub use cancel::{CancelAnswer, Cancelled, Cause, cancel, cancel_all};
+pub use carry::{Hold, carry};
 pub use idempotency::IDEMPOTENT_FOR_MS;
 pub use look::LookError;
 pub use lookup::{BodyError, Fate, Found, Live, NotFound, Speaker, Standing, body, find, of_cause};

@@ -30,13 +30,13 @@ use super::cancel::{CancelAnswer, Cause, cancel_all};
 use super::lookup::{Found, of_cause};
 use super::{ChangeError, Decided};
 use crate::clock::{Clock, Timestamp};
-use crate::commitlog::{ReadError, Receipt};
+use crate::commitlog::Receipt;
 use crate::message::Attributes;
 use crate::message::id::IdKey;
 use crate::message::offset::Offset;
 use crate::message::record::tag_hash;
 use crate::message::timer_tag::TimerTag;
-use crate::store::Store;
+use crate::store::{CauseError, Store};
 use crate::timer::Pending;
 use crate::timer::pending::{Budget, PLACE_LENGTH, Place, Step, Walk, WalkError, Wanted};
 
@@ -113,7 +113,7 @@ pub enum ScheduledError {
     #[error(transparent)]
     Walk(#[from] WalkError),
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] CauseError),
     /// What was cancelled before it stays cancelled.
     #[error(transparent)]
     Cancel(#[from] ChangeError),
@@ -268,7 +268,7 @@ impl<'a> Selection<'a> {
     }
 
     /// The entry's message, if it is the query's: key and tag are its own, not hashes.
-    fn read(&mut self, entry: &Entry) -> Result<Option<Found>, ReadError> {
+    fn read(&mut self, entry: &Entry) -> Result<Option<Found>, CauseError> {
         self.budget.spend(A_MESSAGE);
         let found = of_cause(self.store, Offset::new(entry.offset), entry.length)?;
         Ok(found.filter(|found| self.query.takes(found)))

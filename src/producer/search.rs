@@ -4,7 +4,6 @@ use super::LookError;
 use super::look::head;
 use super::lookup::Found;
 use crate::message::offset::Offset;
-use crate::message::record::{Kind, Message};
 use crate::store::{Store, Topic};
 
 /// Records read in one search: what makes a page short when other keys share the hash, which nobody can
@@ -39,14 +38,14 @@ pub fn search(
             // The one at hand is the first of the next page.
             return Ok(FoundPage { found, next: Some(offset.plus(1)) });
         }
-        let one = head(store, offset, |record| {
-            if !matches!(record.header.kind, Kind::Message | Kind::HalfMessage) {
-                return Ok(None);
-            }
-            let message = Message::decode(record)?;
-            Ok(Some(Found::of(offset, record, message)))
-        })?;
-        found.extend(one.filter(|one| one.message.topic_id == topic.id && one.has_key(key)));
+        let one = head(store, offset, Found::read)?;
+        let one = one.filter(|one| one.message.topic_id == topic.id && one.has_key(key));
+        let Some(one) = one else { continue };
+        // A message that was moved stands where it was moved to.
+        let home = store.last_move(one.offset)?;
+        if home.is_none_or(|home| home == one.home) {
+            found.push(one);
+        }
     }
     Ok(FoundPage { found, next: None })
 }

@@ -14,7 +14,7 @@ use super::put::{
 use super::{Decided, LookError, Settled, settle};
 use crate::clock::Timestamp;
 use crate::commitlog::Outcome;
-use crate::message::record::{KeyedTimer, Kind, Message, Replaced};
+use crate::message::record::{KeyedTimer, Replaced};
 use crate::message::{NewMessage, TopicName};
 use crate::store::{Store, Topic};
 
@@ -128,13 +128,7 @@ pub fn find_timer(store: &Store, topic: &Topic, key: &str) -> Result<Option<Foun
 fn latest(store: &Store, topic: &Topic, key: &str) -> Result<Option<Found>, LookError> {
     for offset in store.index().newest_first(store.keys().timer(topic.id, key), None) {
         let offset = offset?;
-        let found = head(store, offset, |record| {
-            if record.header.kind != Kind::Message {
-                return Ok(None);
-            }
-            let message = Message::decode(record)?;
-            Ok(Some(Found::of(offset, record, message)))
-        })?;
+        let found = head(store, offset, Found::read)?;
         let is_it = |found: &Found| {
             let timer = found.message.timer.as_ref();
             found.message.topic_id == topic.id && timer.is_some_and(|timer| timer.key == key)

@@ -29,7 +29,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::Outcome;
 use crate::message::offset::Offset;
 use crate::message::record::{
-    Bound, Clockwork, Commit, Kind, Message, Placement, Record, Rollback, Round, RoundKind, Terms,
+    Bound, Clockwork, Commit, Kind, Placement, Rollback, Round, RoundKind, Terms,
 };
 use crate::message::timer_tag::TimerTag;
 use crate::message::{NewMessage, State, TopicName};
@@ -341,14 +341,9 @@ pub fn transaction_of(
     store: &Store,
     cause: Offset,
 ) -> Result<Option<(Found, Clockwork)>, LookError> {
-    let half = |offset: Offset, record: &Record<'_>| {
-        let message = Message::decode(record)?;
-        Ok(Found::of(offset, record, message))
-    };
     let first = head(store, cause, |record| match record.header.kind {
-        Kind::HalfMessage => Ok(Some(Opened::ByHalf(Box::new(half(cause, record)?)))),
         Kind::Check | Kind::Resume => Ok(Some(Opened::ByRound(Round::decode(record)?))),
-        _ => Ok(None),
+        _ => Ok(Found::read(record)?.map(|found| Opened::ByHalf(Box::new(found)))),
     })?;
     Ok(match first {
         None => None,
@@ -358,10 +353,7 @@ pub fn transaction_of(
             clockwork.map(|clockwork| (*found, clockwork))
         }
         Some(Opened::ByRound(round)) => {
-            let found = head(store, round.message, |record| match record.header.kind {
-                Kind::HalfMessage => half(round.message, record).map(Some),
-                _ => Ok(None),
-            })?;
+            let found = Found::at_home(store, round.message)?.filter(Found::is_half);
             found.map(|found| (found, round.clockwork()))
         }
     })
@@ -443,7 +435,7 @@ pub fn list_transactions(
     let units = &halves.queues[0].units;
     let end = units.committed();
     let mut items = Vec::new();
-    for place in from..end {
+    for place in from.max(units.first())..end {
         if items.len() == limit || place - from == MAX_READ {
             return Ok(Decided { answer: TransactionPage { items, next: Some(place) }, receipt });
         }
@@ -452,6 +444,11 @@ pub fn list_transactions(
             continue;
         }
         let Some((found, _)) = transaction_of(store, unit.offset)? else { continue };
+        // One that was moved stands where it was moved to.
+        let home = store.last_move(found.offset).map_err(LookError::from)?;
+        if home.is_some_and(|home| home != found.home) {
+            continue;
+        }
         let named = topic_id.is_none_or(|id| id == found.message.topic_id);
         if !named || found.topic(store).is_none() {
             continue;

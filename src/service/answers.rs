@@ -306,6 +306,8 @@ pub struct ServiceConfig {
     /// How many queues a topic has that makes itself.
     pub queues_per_topic: u16,
     pub checkpoint_interval_ms: u64,
+    /// How long messages wait for their readers on a topic that does not say so itself.
+    pub retention_ms: u64,
     pub levels: LevelTable,
     pub queued_appends: QueuedAppends,
     pub leases: LeaseBounds,

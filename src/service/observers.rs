@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::message::offset::Offset;
 use crate::metrics::{ClockStep, LogFile, Metrics};
+use crate::retention::RetentionObserver;
+use crate::store::Expired;
 use crate::store::flush::FlushObserver;
 use crate::timer;
 
@@ -29,5 +32,26 @@ impl timer::Observer for Timers {
             timer::ClockStep::Forward { .. } => ClockStep::Forward,
             timer::ClockStep::Back { .. } => ClockStep::Backward,
         });
+    }
+}
+
+pub(super) struct Retained(pub(super) Arc<Metrics>);
+
+impl RetentionObserver for Retained {
+    fn let_go(&self, begin: Offset) {
+        tracing::info!(
+            begin = begin.get(),
+            "the log begins later: what stood before is needed by nobody"
+        );
+    }
+
+    fn expired(&self, expired: &Expired) {
+        let Expired { group, topic, unread } = expired;
+        tracing::warn!(group, topic, unread, "messages have expired before they were acknowledged");
+        self.0.expired_unread(*unread);
+    }
+
+    fn carried(&self, count: u64) {
+        self.0.carried(count);
     }
 }

@@ -158,6 +158,7 @@ mod tests {
             topics: TopicCreation::Automatic,
             queues_per_topic: 4,
             checkpoint_interval_ms: 60_000,
+            retention_ms: 72 * 3_600_000,
             levels: crate::message::LevelTable::default(),
             queued_appends: QueuedAppends::default(),
             leases: LeaseBounds::default(),

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use timerlog::disk::Directory;
 use tokio::sync::Notify;
 
-use super::observers::{Flushes, Timers};
+use super::observers::{Flushes, Retained, Timers};
 use super::{OpenError, Service, ServiceConfig};
 use crate::clock::Clock;
 use crate::commitlog::FlushMode;
@@ -69,6 +69,7 @@ pub(super) fn start(
         Arc::clone(clock),
         Box::new(Flushes(Arc::clone(metrics))),
         Arc::new(Timers(Arc::clone(metrics))),
+        Box::new(Retained(Arc::clone(metrics))),
         clock.now(),
     );
     let refused = |cause| OpenError::Refused { path: directory.path(), cause };
@@ -91,6 +92,7 @@ fn settings(config: &ServiceConfig, random: &[u8; 32]) -> Settings {
             },
             segment_size: config.segment_size,
             index: index::Limits::default(),
+            retention_ms: config.retention_ms,
             queued_appends: config.queued_appends,
             key: derive(b"id key").into(),
             holder: format!("process {}", std::process::id()),

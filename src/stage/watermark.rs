@@ -16,6 +16,11 @@ impl Watermark {
         Self { reached: Mutex::new(reached), raised: Condvar::new() }
     }
 
+    /// How far it has come.
+    pub fn get(&self) -> u64 {
+        *self.reached.lock()
+    }
+
     /// It has come to `to`, if it was not further already.
     pub fn raise(&self, to: u64) {
         let mut reached = self.reached.lock();

@@ -10,7 +10,7 @@
 //!    run of the index knows of a fact that could be lost;
 //! 5. the pages are written, the queues synced;
 //! 6. the checkpoint is written, over the older of two copies;
-//! 7. the timer gives back the room that neither copy needs any more.
+//! 7. the room that neither copy needs any more is given back: the timer's, and that of what the log has let go.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,14 @@ use std::time::Duration;
 use timerlog::checkpoint::{self, Format};
 use timerlog::planted::{self, Fault};
 
+use super::fold::Dispatcher;
 use super::levels::LevelQueue;
 use super::state::{GroupState, State, TopicState};
 use super::topics::LEVEL_TOPIC_ID;
 use super::{Store, StoreError};
 use crate::clock::Now;
 use crate::message::GroupSettings;
+use crate::message::offset::Offset;
 use crate::stage::{Progress, Signal, Stage, StageError};
 
 /// The file kit's part: what kind of checkpoint this is.
@@ -52,11 +54,13 @@ pub trait Participant: Send + Sync + std::fmt::Debug {
 pub(super) struct Written {
     generation: u64,
     payload: Vec<u8>,
+    /// Where the log began by it.
+    begin: Offset,
 }
 
 impl Written {
-    pub(super) fn after(generation: u64) -> Self {
-        Self { generation, payload: Vec::new() }
+    pub(super) fn after(generation: u64, begin: Offset) -> Self {
+        Self { generation, payload: Vec::new(), begin }
     }
 }
 
@@ -104,15 +108,22 @@ impl Store {
             return Ok(Checkpointed::Unchanged);
         }
         checkpoint::write(&*self.root, FORMAT, written.generation + 1, &payload)?;
-        *written = Written { generation: written.generation + 1, payload };
+        let (generation, begin) = (written.generation + 1, state.begin);
+        // The copy before this one is the older of the two now.
+        let before = std::mem::replace(&mut *written, Written { generation, payload, begin });
         self.index.checkpointed();
         self.fold.topics.remove_left_files()?;
         timer.written()?;
+        self.release(before.begin)?;
         Ok(Checkpointed::Written)
     }
 
     fn capture(&self, timer: Vec<u8>) -> State {
-        let dispatcher = self.dispatcher.lock();
+        self.capture_at(&self.dispatcher.lock(), timer)
+    }
+
+    /// The state where dispatch stands.
+    pub(super) fn capture_at(&self, dispatcher: &Dispatcher, timer: Vec<u8>) -> State {
         let topics = self.fold.topics.all().into_iter().map(|topic| TopicState {
             id: topic.id,
             name: topic.name.clone(),
@@ -120,7 +131,11 @@ impl Store {
             of: topic.settings.of,
             retention_ms: topic.settings.retention_ms,
             pending: topic.pending(),
-            lengths: topic.queues.iter().map(|queue| queue.units.committed()).collect(),
+            queues: topic
+                .queues
+                .iter()
+                .map(|queue| (queue.units.first(), queue.units.committed()))
+                .collect(),
         });
         let groups = self.fold.groups.all().into_iter().map(|group| GroupState {
             id: group.id,
@@ -138,6 +153,11 @@ impl Store {
             topics: topics.collect(),
             groups: groups.collect(),
             levels: self.levels_state(),
+            begin: self.log.begin(),
+            latest: dispatcher.keep.latest,
+            hold_until: dispatcher.keep.hold_until,
+            segments: dispatcher.keep.segments.clone(),
+            boundaries: dispatcher.boundaries.clone(),
             timer,
             ..State::default()
         }

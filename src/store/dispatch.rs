@@ -34,6 +34,7 @@ impl Store {
             incarnation: header.incarnation,
         };
         self.fold.publish(&dispatcher);
+        self.note_boundary(&dispatcher);
         drop(dispatcher);
         for (topic_id, count) in arrived {
             match self.fold.topics.by_id(topic_id).and_then(|topic| topic.belongs) {

@@ -13,6 +13,7 @@ use timerlog::planted::{self, Fault};
 
 use super::StoreError;
 use super::groups::{Group, Groups, QueueKey};
+use super::keep::Keep;
 use super::levels::Levels;
 use super::state::Counts;
 use super::topics::{
@@ -21,9 +22,11 @@ use super::topics::{
 use crate::commitlog::ScanFrom;
 use crate::consumequeue::{QueueError, Unit};
 use crate::message::TopicSettings;
+use crate::message::offset::Offset;
 use crate::message::record::{
-    Ack, Acked, Cancel, Commit, Delivery, GroupSet, Kind, LeaseExpired, Message, Placement, Record,
-    RecordError, Reschedule, Rollback, Round, TopicDeleted, TopicSet,
+    Ack, Acked, Cancel, Commit, Delivery, GroupSet, IdempotencyKey, Kind, LeaseExpired, Message,
+    Moved, Opened, Placement, Record, RecordError, Reschedule, Rollback, Round, StateEnd,
+    StatePart, TopicDeleted, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
 use crate::stage::Watermark;
@@ -32,19 +35,32 @@ use crate::stage::Watermark;
 const QUEUES_UNKNOWN: u16 = 1;
 
 /// What dispatch alone writes, behind one lock.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Dispatcher {
     /// Everything before this is folded.
     pub(super) at: ScanFrom,
     pub(super) counts: Counts,
+    pub(super) keep: Keep,
+    /// Where the state at the begin of a segment is written down, and where it is read.
+    pub(super) boundaries: BTreeMap<u64, Vec<Offset>>,
+    /// The parts of the state that is being written down.
+    pub(super) parts: (Offset, Vec<Offset>),
     pub(super) batch: Batch,
     /// The group at hand, kept for its room.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Dispatcher {
-    pub(super) fn new(at: ScanFrom, counts: Counts) -> Self {
-        Self { at, counts, ..Self::default() }
+    pub(super) fn new(at: ScanFrom, counts: Counts, keep: Keep) -> Self {
+        Self {
+            at,
+            counts,
+            keep,
+            boundaries: BTreeMap::new(),
+            parts: (Offset::ZERO, Vec::new()),
+            batch: Batch::default(),
+            bytes: Vec::new(),
+        }
     }
 }
 
@@ -140,8 +156,12 @@ impl Fold {
             Kind::DeadLetter => self.fold_dead_letter(dispatcher, record),
             Kind::Redrive => self.fold_redrive(dispatcher, record),
             Kind::OffsetsReset => self.fold_offsets_reset(record),
-            // The index has what is to be known of a key.
-            Kind::IdempotencyKey | Kind::Opened | Kind::Quarantine => Ok(()),
+            Kind::IdempotencyKey => self.fold_idempotency_key(dispatcher, record),
+            Kind::Opened => self.fold_opened(dispatcher, record),
+            Kind::Move => self.fold_move(dispatcher, record),
+            Kind::State => fold_state_part(dispatcher, record),
+            Kind::StateEnd => fold_state_end(dispatcher, record),
+            Kind::Quarantine => Ok(()),
             kind => {
                 // A later version writes these; this one would lose what they say.
                 return Err(StoreError::UnknownKind { kind, offset: record.header.offset.get() });
@@ -174,9 +194,12 @@ impl Fold {
             tag_hash: head.tag_hash,
             time: head.born_at,
         };
+        let at = record.header.offset;
+        dispatcher.keep.put(at, head.born_at);
         match head.placement {
             Placement::Ready { queue_offset } => {
                 check_queue(&topic, head.queue)?;
+                dispatcher.keep.needed(at, head.born_at, self.retention_of(dispatcher, &topic));
                 dispatcher.batch.add((topic.id, head.queue), queue_offset, unit);
                 if head.replaces {
                     // The timer learns of it by way of its topic, as of a cancel.
@@ -186,6 +209,7 @@ impl Fold {
             Placement::Timed { deadline } => {
                 unit.time = deadline;
                 self.file_timer_unit(dispatcher, unit);
+                dispatcher.keep.waits(at);
                 dispatcher.counts.scheduled += 1;
                 topic.scheduled();
             }
@@ -195,12 +219,17 @@ impl Fold {
                 if head.replaces {
                     self.file_timer_unit(dispatcher, unit);
                 }
+                dispatcher.keep.waits(at);
                 dispatcher.counts.scheduled += 1;
                 topic.scheduled();
             }
         }
         dispatcher.counts.accepted += 1;
         if head.replaces {
+            let timer = Message::decode(record)?.timer;
+            if let Some(replaced) = timer.and_then(|timer| timer.replaces) {
+                dispatcher.keep.settled(replaced.cause);
+            }
             dispatcher.counts.cancelled += 1;
             topic.settled(1);
         }
@@ -221,6 +250,8 @@ impl Fold {
             time: reschedule.deadline,
         };
         self.file_timer_unit(dispatcher, unit);
+        dispatcher.keep.settled(reschedule.cause);
+        dispatcher.keep.waits(record.header.offset);
         Ok(())
     }
 
@@ -234,6 +265,8 @@ impl Fold {
         let unit = Unit { offset, length, tag_hash: 0, time: head.born_at };
         self.file_system_unit(dispatcher, HALF_TOPIC_ID, unit)?;
         self.file_timer_unit(dispatcher, unit);
+        dispatcher.keep.put(offset, head.born_at);
+        dispatcher.keep.waits(offset);
         dispatcher.counts.accepted += 1;
         Ok(())
     }
@@ -247,6 +280,8 @@ impl Fold {
         let round = Round::decode(record)?;
         let (offset, length) = (record.header.offset, pointer_length(record));
         self.file_timer_unit(dispatcher, Unit { offset, length, tag_hash: 0, time: round.at });
+        dispatcher.keep.settled(round.cause);
+        dispatcher.keep.waits(offset);
         Ok(())
     }
 
@@ -262,15 +297,19 @@ impl Fold {
         let tag = TimerTag(commit.tag);
         let topic = self.topics.by_id(tag.topic_id());
         let topic = topic.ok_or(FoldError::UnknownTopic(tag.topic_id()))?;
+        dispatcher.keep.settled(commit.cause);
         match commit.placement {
             Placement::Ready { queue_offset } => {
                 check_queue(&topic, tag.queue())?;
+                let retention_ms = self.retention_of(dispatcher, &topic);
+                dispatcher.keep.needed(commit.message, commit.at, retention_ms);
                 let (offset, length) = (commit.message, commit.message_length);
                 let unit = Unit { offset, length, tag_hash: tag.tag_hash(), time: commit.at };
                 dispatcher.batch.add((topic.id, tag.queue()), queue_offset, unit);
             }
             Placement::Timed { deadline } | Placement::Level { deadline, .. } => {
                 self.file_timer_unit(dispatcher, Unit { time: deadline, ..op });
+                dispatcher.keep.waits(offset);
                 dispatcher.counts.scheduled += 1;
                 topic.scheduled();
             }
@@ -286,6 +325,7 @@ impl Fold {
         let rollback = Rollback::decode(record)?;
         let (offset, length) = (record.header.offset, pointer_length(record));
         let unit = Unit { offset, length, tag_hash: 0, time: rollback.at };
+        dispatcher.keep.settled(rollback.cause);
         self.file_system_unit(dispatcher, OP_TOPIC_ID, unit)
     }
 
@@ -363,6 +403,7 @@ impl Fold {
         if tag.is_in_the_wheel() {
             self.file_timer_unit(dispatcher, unit);
         }
+        dispatcher.keep.settled(cancel.cause);
         dispatcher.counts.cancelled += 1;
         if let Some(topic) = self.topics.by_id(tag.topic_id()) {
             topic.settled(1);
@@ -379,8 +420,12 @@ impl Fold {
         let topic = self.topics.by_id(run.topic_id).ok_or(FoldError::UnknownTopic(run.topic_id))?;
         check_queue(&topic, run.queue)?;
         let key = (topic.id, run.queue);
+        let retention_ms = self.retention_of(dispatcher, &topic);
+        dispatcher.keep.latest = dispatcher.keep.latest.max(run.fired_at);
         let units = dispatcher.batch.queues.entry(key).or_default();
         for (place, fired) in (run.first_queue_offset..).zip(&run.fired) {
+            dispatcher.keep.needed(fired.cause, run.fired_at, retention_ms);
+            dispatcher.keep.settled(fired.cause);
             let (offset, length) = (fired.cause, fired.length);
             let (tag_hash, time) = (fired.tag_hash, run.fired_at);
             units.push((place, Unit { offset, length, tag_hash, time }));
@@ -392,6 +437,58 @@ impl Fold {
         }
         topic.settled(count);
         Ok(())
+    }
+
+    /// The index has what is to be known of a key.
+    fn fold_idempotency_key(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let (at, _) = IdempotencyKey::decode_fixed(record)?;
+        dispatcher.keep.put(record.header.offset, at);
+        Ok(())
+    }
+
+    fn fold_opened(
+        &self,
+        dispatcher: &mut Dispatcher,
+        record: &Record<'_>,
+    ) -> Result<(), FoldError> {
+        let opened = Opened::decode(record)?;
+        let topics = self.topics.all();
+        let own = topics.iter().filter_map(|topic| topic.settings.retention_ms);
+        let longest = own.max().unwrap_or(0).max(dispatcher.keep.retention_ms);
+        dispatcher.keep.opened(opened.at, longest);
+        Ok(())
+    }
+
+    /// What moves is a body: what is to become of the message is said by other records.
+    fn fold_move(&self, dispatcher: &mut Dispatcher, record: &Record<'_>) -> Result<(), FoldError> {
+        let moved = Moved::decode(record)?;
+        let topic = self.topics.by_id(moved.of.topic_id);
+        let retention_ms = topic.map_or(0, |topic| self.retention_of(dispatcher, &topic));
+        let at = record.header.offset;
+        dispatcher.keep.put(at, moved.at);
+        // What has fired once is needed for as long as what waits for its readers.
+        if !moved.waits {
+            dispatcher.keep.needed(at, moved.at, retention_ms);
+        }
+        if moved.waits && moved.of.terms.is_some() {
+            let (length, time) = (pointer_length(record), moved.of.born_at);
+            let unit = Unit { offset: at, length, tag_hash: 0, time };
+            self.file_system_unit(dispatcher, HALF_TOPIC_ID, unit)?;
+        }
+        Ok(())
+    }
+
+    /// How long messages of the topic wait for their readers.
+    pub(super) fn retention_of(&self, dispatcher: &Dispatcher, topic: &Topic) -> u64 {
+        let of =
+            |topic: &Topic| topic.settings.retention_ms.unwrap_or(dispatcher.keep.retention_ms);
+        // What comes again, or never, is as good as where it came from.
+        let origin = topic.belongs.and_then(|belongs| self.topics.by_id(belongs.topic_id));
+        origin.map_or_else(|| of(topic), |origin| of(&origin))
     }
 
     fn fold_ack(&self, record: &Record<'_>) -> Result<(), FoldError> {
@@ -493,6 +590,29 @@ impl Fold {
         }
         Ok(arrived)
     }
+}
+
+fn fold_state_part(dispatcher: &mut Dispatcher, record: &Record<'_>) -> Result<(), FoldError> {
+    let part = StatePart::decode(record)?;
+    let (at, parts) = &mut dispatcher.parts;
+    if part.part == 0 {
+        *at = part.at;
+        parts.clear();
+    }
+    // Of a state whose begin is damaged, or in a log that begins later, there is no use.
+    if *at == part.at && parts.len() == part.part as usize {
+        parts.push(record.header.offset);
+    }
+    Ok(())
+}
+
+fn fold_state_end(dispatcher: &mut Dispatcher, record: &Record<'_>) -> Result<(), FoldError> {
+    let end = StateEnd::decode(record)?;
+    let (at, parts) = &mut dispatcher.parts;
+    if *at == end.at && parts.len() == end.parts as usize {
+        dispatcher.boundaries.insert(end.at.get(), std::mem::take(parts));
+    }
+    Ok(())
 }
 
 fn check_queue(topic: &Topic, queue: u16) -> Result<(), FoldError> {

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::index::KeyHash;
 use crate::message::offset::Offset;
-use crate::message::record::Message;
+use crate::message::record::{Message, Moved};
 
 /// What a key is a key of. A part of what is hashed, so of what is on the disk.
 #[derive(Clone, Copy)]
@@ -23,6 +23,8 @@ enum Space {
     Asked = 4,
     /// An idempotency key, to its record.
     Idempotency = 5,
+    /// A message, by where it first stood, to the records that it was moved to.
+    Home = 6,
 }
 
 /// Makes hashes for one data directory.
@@ -56,6 +58,23 @@ impl Keys {
 
     pub fn asked(&self, cause: Offset) -> KeyHash {
         self.hash(Space::Asked, &[&cause.get().to_le_bytes()])
+    }
+
+    pub fn home(&self, message: Offset) -> KeyHash {
+        self.hash(Space::Home, &[&message.get().to_le_bytes()])
+    }
+
+    /// All that the message of a move is found by.
+    pub fn of_moved(&self, moved: &Moved, mut each: impl FnMut(KeyHash)) {
+        each(self.home(moved.message));
+        let timer = moved.of.timer.as_ref().filter(|_| !moved.waits);
+        let passed_over = timer.map(|timer| self.timer(moved.of.topic_id, &timer.key));
+        self.of_message(&moved.of, |key| {
+            // Another one may wait under the key by now.
+            if Some(key) != passed_over {
+                each(key);
+            }
+        });
     }
 
     pub fn idempotency(&self, digest: &[u8; 16]) -> KeyHash {

@@ -107,6 +107,14 @@ impl Levels {
         queues
     }
 
+    /// What has expired in the queues of the level topic is settled, or waits elsewhere.
+    pub(super) fn expire(&self, topic: Option<&Topic>) {
+        let queues = topic.map_or(&[][..], |topic| &topic.queues);
+        for (queue, units) in self.0.write().queues.iter_mut().zip(queues) {
+            queue.released = queue.released.max(units.units.first());
+        }
+    }
+
     fn delays(&self) -> Vec<u64> {
         self.0.read().queues.iter().map(|queue| queue.delay_ms).collect()
     }

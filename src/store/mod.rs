@@ -17,6 +17,7 @@
 //! - A checkpoint says nothing that the disk does not hold: see [`checkpoint`].
 
 mod arrivals;
+mod boundary;
 mod cause;
 pub mod checkpoint;
 pub mod dispatch;
@@ -26,6 +27,7 @@ mod fold;
 pub(crate) mod fuzzing;
 mod groups;
 mod identity;
+mod keep;
 mod keys;
 mod levels;
 mod make_group;
@@ -50,10 +52,13 @@ use timerlog::segment::RowError;
 
 pub use self::arrivals::ArrivalListener;
 use self::arrivals::Arrivals;
-pub use self::cause::{Caused, Read};
+use self::boundary::Boundaries;
+pub use self::boundary::{Boundary, BoundaryError, Expired, Kept};
+pub use self::cause::{CauseError, Caused, Read};
 use self::fold::{Dispatcher, Fold};
 pub use self::groups::{Group, QueueKey, Reading};
 pub use self::identity::{Identity, IdentityError};
+pub use self::keep::SegmentKeep;
 pub use self::keys::Keys;
 pub use self::levels::{Level, Levels};
 pub use self::make_group::Made;
@@ -71,7 +76,7 @@ pub use self::topics::{
 };
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
-use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError};
+use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError, ReleaseError};
 use crate::consumequeue::{QueueError, UNIT_LENGTH};
 use crate::index::{Index, IndexError};
 use crate::message::id::IdKey;
@@ -98,6 +103,10 @@ pub enum StoreError {
     Settled(#[from] SettledError),
     #[error(transparent)]
     Index(#[from] IndexError),
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    #[error(transparent)]
+    Boundary(#[from] BoundaryError),
     /// Derived data of the timer: it must be built again.
     #[error(transparent)]
     Timer(#[from] timerlog::Damage),
@@ -117,6 +126,7 @@ pub struct Store {
     stripes: Stripes,
     fold: Fold,
     dispatcher: Mutex<Dispatcher>,
+    boundaries: Boundaries,
     arrivals: Arrivals,
     dispatch_signal: Signal,
     ids: IdKey,

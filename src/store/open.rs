@@ -6,6 +6,8 @@
 //!                        └──────────> remove what is derived ──────────────┘   to its tail -> Opened record
 //! ```
 //!
+//! A log whose oldest segments were let go begins with the state at its begin, which it holds itself.
+//!
 //! A directory that is not ours is refused before all that: taking the lock already writes a file.
 
 use std::sync::Arc;
@@ -15,10 +17,12 @@ use timerlog::checkpoint::{CheckpointError, read as read_checkpoint};
 use timerlog::disk::{Directory, DiskError};
 
 use super::arrivals::Arrivals;
+use super::boundary::{Boundaries, Search};
 use super::checkpoint::{FORMAT, Written};
 use super::fold::{Dispatcher, Fold, LiveCounts};
 use super::groups::{Group, Groups};
 use super::identity::{Identity, IdentityError};
+use super::keep::Keep;
 use super::levels::Levels;
 use super::replay::Replay;
 use super::state::{Counts, State};
@@ -28,7 +32,7 @@ use super::{LOCK_NAME, Store, StoreError};
 use crate::clock::{Now, Timestamp};
 use crate::commitlog::settled::Settled;
 use crate::commitlog::{
-    AppendError, CommitLog, Damage, FlushMode, RecoverError, ScanFrom, recover,
+    AppendError, CommitLog, Damage, FlushMode, RecoverError, ScanFrom, Secrets, read_all, recover,
 };
 use crate::config::QueuedAppends;
 use crate::index::{self, Index};
@@ -46,6 +50,8 @@ pub struct Settings {
     pub index: index::Limits,
     /// What may wait for the disk before new work is refused.
     pub queued_appends: QueuedAppends,
+    /// How long messages wait for their readers on a topic that does not say so itself.
+    pub retention_ms: u64,
     /// For a directory that is new.
     pub key: [u8; 32],
     /// What a second process is told: who holds the lock.
@@ -89,6 +95,7 @@ struct Base {
     settled: Settled,
     index: Index,
     dispatcher: Dispatcher,
+    begin: Offset,
     durable: Offset,
     timer: Option<Vec<u8>>,
 }
@@ -120,10 +127,18 @@ impl Store {
         root.sync()?;
 
         let (generation, state, reason) = read_state(&*root)?;
-        let (segment_size, limits) = (identity.segment_size, settings.index);
-        let derived = DerivedIn { queues, settled, index, segment_size, limits };
+        let derived = DerivedIn {
+            log: Arc::clone(&log_directory),
+            secrets: identity.secrets,
+            queues,
+            settled,
+            index,
+            segment_size: identity.segment_size,
+            limits: settings.index,
+            retention_ms: settings.retention_ms,
+        };
         let (base, rebuilt) = derived.open(state, reason)?;
-        let Base { fold, settled, index, mut dispatcher, durable, timer } = base;
+        let Base { fold, settled, index, mut dispatcher, begin, durable, timer } = base;
         let mut known = Vec::new();
         let from = dispatcher.at;
         let keys = identity.keys;
@@ -151,7 +166,7 @@ impl Store {
 
         let incarnation = recovered.tail.incarnation + 1;
         let (tail, damage) = (recovered.tail.offset, recovered.damage.clone());
-        let log = recovered.open(settled, settings.flush, incarnation);
+        let log = recovered.open(settled, settings.flush, incarnation, begin);
         let log = log.bounded(settings.queued_appends);
         announce(&log, incarnation, tail, &damage, &known, now)?;
         let store = Store {
@@ -162,13 +177,14 @@ impl Store {
             stripes: Stripes::default(),
             fold,
             dispatcher: Mutex::new(dispatcher),
+            boundaries: Boundaries::default(),
             arrivals: Arrivals::default(),
             dispatch_signal: Signal::default(),
             ids: identity.key,
             incarnation,
             flush: settings.flush,
             making: Mutex::default(),
-            checkpoint: Mutex::new(Written::after(generation)),
+            checkpoint: Mutex::new(Written::after(generation, begin)),
             _lock: lock,
         };
         Ok(StoreOpened { store: Arc::new(store), timer, damage, rebuilt })
@@ -195,11 +211,14 @@ fn read_state(
 
 /// Where what is derived from the log is kept.
 struct DerivedIn {
+    log: Arc<dyn Directory>,
+    secrets: Secrets,
     queues: Arc<dyn Directory>,
     settled: Arc<dyn Directory>,
     index: Arc<dyn Directory>,
     segment_size: u64,
     limits: index::Limits,
+    retention_ms: u64,
 }
 
 impl DerivedIn {
@@ -222,6 +241,7 @@ impl DerivedIn {
         Ok((self.empty()?, reason))
     }
 
+    /// Nothing is derived yet but what the log itself says of what it has let go.
     fn empty(&self) -> Result<Base, StoreError> {
         for name in self.queues.subdirectories()? {
             let topic = self.queues.subdirectory(&name)?;
@@ -232,32 +252,81 @@ impl DerivedIn {
         }
         let settled = Settled::empty(Arc::clone(&self.settled), self.segment_size)?;
         let index = Index::open_within(Arc::clone(&self.index), None, self.limits)?;
+        if let Some(state) = self.state_at_begin()? {
+            return self.begin_with(state, settled, index);
+        }
         let at = ScanFrom { next_number: 1, ..ScanFrom::default() };
         let fold = self.fold(0, 0);
         make_system_topics(&fold.topics)?;
         fold.topics.restore(&level_topic(), &[], 0)?;
-        let dispatcher = Dispatcher::new(at, Counts::default());
-        Ok(Base { fold, settled, index, dispatcher, durable: Offset::ZERO, timer: None })
+        let keep = Keep::new(self.segment_size, self.retention_ms);
+        let dispatcher = Dispatcher::new(at, Counts::default(), keep);
+        let (begin, durable, timer) = (Offset::ZERO, Offset::ZERO, None);
+        Ok(Base { fold, settled, index, dispatcher, begin, durable, timer })
+    }
+
+    /// The state that the log begins with, if segments of it were let go.
+    fn state_at_begin(&self) -> Result<Option<State>, StoreError> {
+        let names = self.log.list()?;
+        let first = names.iter().filter_map(|name| name.parse::<u64>().ok()).min();
+        let begin = Offset::new(first.unwrap_or(0));
+        if begin == Offset::ZERO {
+            return Ok(None);
+        }
+        let mut search = Search::new(begin);
+        let log = Arc::clone(&self.log);
+        read_all(log, self.segment_size, self.secrets, begin, &mut |record| search.see(record))?;
+        Ok(Some(search.found()?))
+    }
+
+    /// All that was readable then has expired, and all that waited then waits in later records.
+    fn begin_with(
+        &self,
+        mut state: State,
+        settled: Settled,
+        index: Index,
+    ) -> Result<Base, StoreError> {
+        let begin = state.at.offset;
+        tracing::info!(begin = begin.get(), "the log begins with the state it had there");
+        for topic in &mut state.topics {
+            topic.queues.iter_mut().for_each(|(first, length)| *first = *length);
+        }
+        state.segments.clear();
+        state.boundaries.clear();
+        state.begin = begin;
+        settled.forget_below(begin);
+        index.forget_below(begin);
+        let (fold, dispatcher) = self.restore(&mut state)?;
+        fold.expire(&state);
+        Ok(Base { fold, settled, index, dispatcher, begin, durable: Offset::ZERO, timer: None })
     }
 
     /// Opens everything that the state vouches for.
-    fn vouched_for(&self, state: State) -> Result<Base, StoreError> {
-        let upto = state.settled_upto;
-        let settled = Settled::open(Arc::clone(&self.settled), self.segment_size, upto)?;
+    fn vouched_for(&self, mut state: State) -> Result<Base, StoreError> {
+        let (upto, begin) = (state.settled_upto, state.begin);
+        let settled = Settled::open(Arc::clone(&self.settled), self.segment_size, upto, begin)?;
         let manifest = Some(&state.index[..]);
         let index = Index::open_within(Arc::clone(&self.index), manifest, self.limits)?;
+        index.forget_below(begin);
+        let (fold, dispatcher) = self.restore(&mut state)?;
+        let (durable, timer) = (state.durable_upto, Some(state.timer));
+        Ok(Base { fold, settled, index, dispatcher, begin, durable, timer })
+    }
+
+    /// Puts back what the state says; its topics keep their names and queues there.
+    fn restore(&self, state: &mut State) -> Result<(Fold, Dispatcher), StoreError> {
         let fold = self.fold(state.next_topic_id, state.next_group_id);
-        for topic in state.topics {
-            let queues = u16::try_from(topic.lengths.len()).unwrap_or(u16::MAX);
+        for topic in &state.topics {
+            let queues = u16::try_from(topic.queues.len()).unwrap_or(u16::MAX);
             let (of, retention_ms) = (topic.of, topic.retention_ms);
             let settings = TopicSettings { of, queues, retention_ms };
             let at = TopicAt { id: topic.id, name: &topic.name, settings, set_at: topic.set_at };
-            fold.topics.restore(&at, &topic.lengths, topic.pending)?;
+            fold.topics.restore(&at, &topic.queues, topic.pending)?;
         }
-        fold.levels.restore(state.levels);
+        fold.levels.restore(std::mem::take(&mut state.levels));
         // An older checkpoint may not speak of all of them.
         make_system_topics(&fold.topics)?;
-        for group in state.groups {
+        for group in std::mem::take(&mut state.groups) {
             // What replay finds is later than this.
             let (at, settings) = (Offset::ZERO, group.settings);
             let added = Group::new(group.id, &group.name, group.epoch, at, settings);
@@ -265,9 +334,14 @@ impl DerivedIn {
             *added.readings.lock() = group.readings;
             fold.groups.add(added);
         }
-        let dispatcher = Dispatcher::new(state.at, state.counts);
-        let (durable, timer) = (state.durable_upto, Some(state.timer));
-        Ok(Base { fold, settled, index, dispatcher, durable, timer })
+        let mut keep = Keep::new(self.segment_size, self.retention_ms);
+        keep.latest = state.latest;
+        keep.hold_until = state.hold_until;
+        keep.segments = std::mem::take(&mut state.segments);
+        keep.forget_below(state.begin);
+        let mut dispatcher = Dispatcher::new(state.at, state.counts, keep);
+        dispatcher.boundaries = std::mem::take(&mut state.boundaries);
+        Ok((fold, dispatcher))
     }
 
     fn fold(&self, next_topic_id: u32, next_group_id: u32) -> Fold {
@@ -285,7 +359,7 @@ fn make_system_topics(topics: &Topics) -> Result<(), StoreError> {
     for (id, name) in SYSTEM_TOPICS {
         if topics.by_id(id).is_none() {
             let settings = TopicSettings::mixed(1);
-            topics.restore(&TopicAt { id, name, settings, set_at: Offset::ZERO }, &[0], 0)?;
+            topics.restore(&TopicAt { id, name, settings, set_at: Offset::ZERO }, &[(0, 0)], 0)?;
         }
     }
     Ok(())

@@ -159,6 +159,20 @@ impl QueueProgress {
         }
     }
 
+    /// What is before `first` has expired; answers how many of it were not acknowledged.
+    pub fn expire(&mut self, first: u64) -> u64 {
+        let below = self.stretches.range(..first);
+        let acked: u64 = below.map(|(&from, &end)| end.min(first) - from).sum();
+        let unread = first.saturating_sub(self.floor) - acked.min(first.saturating_sub(self.floor));
+        if first > 0 {
+            self.ack_run(0, first);
+        }
+        let kept = self.returned.split_off(&first);
+        self.returned = kept;
+        self.vouched_from = self.vouched_from.max(first);
+        unread
+    }
+
     /// The attempt numbered `attempt` ended without an ack.
     pub fn attempted(&mut self, offset: u64, attempt: u32) {
         if !self.is_acked(offset) {

@@ -10,8 +10,8 @@ use crate::commitlog::settled::Settled;
 use crate::commitlog::{Outcome, ScanFrom};
 use crate::index::Index;
 use crate::message::record::{
-    Cancel, Commit, DeadLetter, Delivery, DeliveryReason, IdempotencyKey, Kind, Message, Placement,
-    Record, RecordError, Redrive, Reschedule, Rollback, Round,
+    Cancel, Commit, DeadLetter, Delivery, DeliveryReason, IdempotencyKey, Kind, Message, Moved,
+    Placement, Record, RecordError, Redrive, Reschedule, Rollback, Round,
 };
 use crate::message::timer_tag::TimerTag;
 
@@ -109,6 +109,10 @@ impl Replay<'_> {
                 let redrive = Redrive::decode(record)?;
                 let end = redrive.first_queue_offset + redrive.redriven.len() as u64;
                 self.raise_next_offset(redrive.retry_topic, 0, end);
+            }
+            Kind::Move => {
+                let moved = Moved::decode(record)?;
+                self.keys.of_moved(&moved, |key| self.index.insert(key, offset));
             }
             Kind::IdempotencyKey => {
                 let (_, bound) = IdempotencyKey::decode_fixed(record)?;

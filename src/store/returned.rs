@@ -37,6 +37,11 @@ impl Fold {
         let (offset, length) = (at, pointer_length(record));
         let unit = Unit { offset, length, tag_hash: 0, time: nack.comes_at };
         self.file_timer_unit(dispatcher, unit);
+        let retention_ms = self.retention_of(dispatcher, &retries);
+        for needed in [nack.origin.cause, nack.origin.message] {
+            dispatcher.keep.needed(needed, nack.comes_at, retention_ms);
+        }
+        dispatcher.keep.waits(offset);
         retries.scheduled();
         Ok(())
     }
@@ -75,7 +80,13 @@ impl Fold {
         let Some(belongs) = letters.and_then(|topic| topic.belongs) else { return Ok(()) };
         let at = record.header.offset;
         let (id, topic_id) = (redrive.retry_topic, belongs.topic_id);
-        self.system_topic(id, Holds::Retries, &group, topic_id, at)?;
+        let retries = self.system_topic(id, Holds::Retries, &group, topic_id, at)?;
+        let retention_ms = self.retention_of(dispatcher, &retries);
+        for one in &redrive.redriven {
+            for needed in [one.record, one.message] {
+                dispatcher.keep.needed(needed, redrive.at, retention_ms);
+            }
+        }
         let mut progress = group.progress.lock();
         let taken = progress.entry((redrive.dead_letters, 0)).or_default();
         for (place, one) in (redrive.first_queue_offset..).zip(&redrive.redriven) {

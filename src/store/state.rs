@@ -1,11 +1,11 @@
 //! The state at a place in the log, as bytes: what a checkpoint holds.
 //!
 //! ```text
-//! version 3 · T: offset 8, next group number 8, previous hash 16, incarnation 8
-//! durable upto 8 · settled pages written upto 8
+//! version 4 · T: offset 8, next group number 8, previous hash 16, incarnation 8
+//! durable upto 8 · settled pages written upto 8 · the log begins at 8
 //! counts: accepted 8, scheduled 8, fired 8, cancelled 8, dropped 8, timer units 8
 //! next topic id 4 · next group id 4
-//! topics 4, each: id 4, set at 8, type 1, retention ms 8, pending 8, queues 2, each: length 8;
+//! topics 4, each: id 4, set at 8, type 1, retention ms 8, pending 8, queues 2, each: first 8, length 8;
 //!     name (length 2, bytes)
 //! groups 4, each: id 4, epoch 4, invisible for 8, name; settings 4, bytes (the body of their record);
 //!     queues 4, each: topic 4, queue 2, floor 8, stretches 4, each: first 8, end 8,
@@ -14,6 +14,8 @@
 //!         resets 4, each: at 8, start 8, retries end 8;
 //!     topics read 4, each: topic 4, fence 8, tags 4 and each of them, all ones: not decided
 //! level queues 4, each: delay ms 8, released up to 8
+//! latest time 8, hold until 8 · segments 4, each: begin 8, free after 8, messages 8, waiting 8
+//! boundaries 4, each: at 8, parts 4, each: offset 8
 //! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
 //! ```
 //!
@@ -27,14 +29,16 @@ pub(super) mod fuzzing;
 mod groups;
 
 use super::groups::{QueueKey, Reading};
+use super::keep::SegmentKeep;
 use super::levels::LevelQueue;
 use super::progress::QueueProgress;
+use crate::clock::Timestamp;
 use crate::commitlog::ScanFrom;
 use crate::message::offset::Offset;
 use crate::message::record::{RecordError, topic_type_number, topic_type_of};
 use crate::message::{GroupSettings, TopicType};
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// What dispatch has counted since the log began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +70,8 @@ pub(super) struct TopicState {
     pub(super) of: TopicType,
     pub(super) retention_ms: Option<u64>,
     pub(super) pending: u64,
-    pub(super) lengths: Vec<u64>,
+    /// Of each queue the first unit that has not expired, and where the next one goes.
+    pub(super) queues: Vec<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,12 +89,17 @@ pub(super) struct State {
     pub(super) at: ScanFrom,
     pub(super) durable_upto: Offset,
     pub(super) settled_upto: Offset,
+    pub(super) begin: Offset,
     pub(super) counts: Counts,
     pub(super) next_topic_id: u32,
     pub(super) next_group_id: u32,
     pub(super) topics: Vec<TopicState>,
     pub(super) groups: Vec<GroupState>,
     pub(super) levels: Vec<LevelQueue>,
+    pub(super) latest: Timestamp,
+    pub(super) hold_until: Timestamp,
+    pub(super) segments: BTreeMap<u64, SegmentKeep>,
+    pub(super) boundaries: BTreeMap<u64, Vec<Offset>>,
     pub(super) index: Vec<u8>,
     pub(super) timer: Vec<u8>,
 }
@@ -125,6 +135,7 @@ impl State {
         out.u64(self.at.incarnation);
         out.u64(self.durable_upto.get());
         out.u64(self.settled_upto.get());
+        out.u64(self.begin.get());
         let counts = &self.counts;
         for count in [
             counts.accepted,
@@ -147,11 +158,30 @@ impl State {
             out.u64(queue.delay_ms);
             out.u64(queue.released);
         }
+        self.encode_retention(&mut out);
         for part in [&self.index, &self.timer] {
             out.count(part.len());
             out.bytes(part);
         }
         out.0
+    }
+
+    fn encode_retention(&self, out: &mut Writer) {
+        out.u64(self.latest.as_millis());
+        out.u64(self.hold_until.as_millis());
+        out.count(self.segments.len());
+        for (&begin, segment) in &self.segments {
+            let free_after = segment.free_after.as_millis();
+            for value in [begin, free_after, segment.messages, segment.waiting] {
+                out.u64(value);
+            }
+        }
+        out.count(self.boundaries.len());
+        for (&at, parts) in &self.boundaries {
+            out.u64(at);
+            out.count(parts.len());
+            parts.iter().for_each(|part| out.u64(part.get()));
+        }
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, StateError> {
@@ -167,6 +197,7 @@ impl State {
             incarnation: input.u64()?,
         };
         let (durable_upto, settled_upto) = (Offset::new(input.u64()?), Offset::new(input.u64()?));
+        let begin = Offset::new(input.u64()?);
         let counts = Counts {
             accepted: input.u64()?,
             scheduled: input.u64()?,
@@ -182,6 +213,16 @@ impl State {
             Ok(LevelQueue { delay_ms: input.u64()?, released: input.u64()? })
         };
         let levels = input.list(level)?;
+        let (latest, hold_until) = (input.time()?, input.time()?);
+        let segments = input.list(|input| {
+            let (begin, free_after) = (input.u64()?, input.time()?);
+            let (messages, waiting) = (input.u64()?, input.u64()?);
+            Ok((begin, SegmentKeep { free_after, messages, waiting }))
+        })?;
+        let boundaries = input.list(|input| {
+            let at = input.u64()?;
+            Ok((at, input.list(|input| Ok(Offset::new(input.u64()?)))?))
+        })?;
         let (index, timer) = (input.part()?, input.part()?);
         if !input.0.is_empty() {
             return Err(StateError::Trailing(input.0.len()));
@@ -190,12 +231,17 @@ impl State {
             at,
             durable_upto,
             settled_upto,
+            begin,
             counts,
             next_topic_id,
             next_group_id,
             topics,
             groups,
             levels,
+            latest,
+            hold_until,
+            segments: segments.into_iter().collect(),
+            boundaries: boundaries.into_iter().collect(),
             index,
             timer,
         };
@@ -214,8 +260,11 @@ impl TopicState {
         out.bytes(&[topic_type_number(self.of)]);
         out.u64(self.retention_ms.unwrap_or(0));
         out.u64(self.pending);
-        out.u16(self.lengths.len());
-        self.lengths.iter().for_each(|&length| out.u64(length));
+        out.u16(self.queues.len());
+        for &(first, length) in &self.queues {
+            out.u64(first);
+            out.u64(length);
+        }
         out.text(&self.name);
     }
 
@@ -226,8 +275,9 @@ impl TopicState {
         let retention_ms = Some(input.u64()?).filter(|&retention| retention > 0);
         let pending = input.u64()?;
         let queues = input.u16()?;
-        let lengths = (0..queues).map(|_| input.u64()).collect::<Result<_, _>>()?;
-        Ok(Self { id, name: input.text()?, set_at, of, retention_ms, pending, lengths })
+        let queue = |_| Ok((input.u64()?, input.u64()?));
+        let queues = (0..queues).map(queue).collect::<Result<_, StateError>>()?;
+        Ok(Self { id, name: input.text()?, set_at, of, retention_ms, pending, queues })
     }
 }
 
@@ -287,6 +337,10 @@ impl<'a> Reader<'a> {
 
     fn u64(&mut self) -> Result<u64, StateError> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn time(&mut self) -> Result<Timestamp, StateError> {
+        Ok(Timestamp::from_millis(self.u64()?))
     }
 
     fn u128(&mut self) -> Result<u128, StateError> {

@@ -89,7 +89,7 @@ impl Topic {
     fn open(
         root: &dyn Directory,
         at: &TopicAt<'_>,
-        lengths: &[u64],
+        queues: &[(u64, u64)],
         pending: u64,
     ) -> Result<Self, QueueError> {
         let life = Life {
@@ -103,7 +103,7 @@ impl Topic {
             name: at.name.to_owned(),
             settings: at.settings,
             set_at: at.set_at,
-            queues: open_queues(root, at.id, 0, lengths)?.into(),
+            queues: open_queues(root, at.id, 0, queues)?.into(),
             belongs: Belongs::of(at.name),
             life: Arc::new(life),
         })
@@ -113,7 +113,7 @@ impl Topic {
     fn set(&self, root: &dyn Directory, at: &TopicAt<'_>) -> Result<Self, QueueError> {
         let mut queues = self.queues.to_vec();
         let more = usize::from(at.settings.queues).saturating_sub(queues.len());
-        queues.extend(open_queues(root, self.id, queues.len(), &vec![0; more])?);
+        queues.extend(open_queues(root, self.id, queues.len(), &vec![(0, 0); more])?);
         Ok(Self {
             id: self.id,
             name: self.name.clone(),
@@ -181,13 +181,13 @@ fn open_queues(
     root: &dyn Directory,
     id: u32,
     first: usize,
-    lengths: &[u64],
+    queues: &[(u64, u64)],
 ) -> Result<Vec<Arc<Queue>>, QueueError> {
     let directory = root.subdirectory(&directory_name(id))?;
-    let numbers = first..first + lengths.len();
-    let queues = numbers.zip(lengths).map(|(queue, &length)| {
+    let numbers = first..first + queues.len();
+    let queues = numbers.zip(queues).map(|(queue, &(first, length))| {
         let queue = u16::try_from(queue).expect("a topic has at most 65535 queues");
-        let units = ConsumeQueue::open(Arc::clone(&directory), queue, length)?;
+        let units = ConsumeQueue::open(Arc::clone(&directory), queue, first, length)?;
         Ok(Arc::new(Queue { next_offset: AtomicU64::new(length), units }))
     });
     queues.collect()
@@ -250,14 +250,14 @@ impl Topics {
         self.maps.read().next_id
     }
 
-    /// Puts back a topic of the checkpoint, with queues of the given lengths.
+    /// Puts back a topic of the checkpoint, with queues of which these are the first unit and the length.
     pub(super) fn restore(
         &self,
         at: &TopicAt<'_>,
-        lengths: &[u64],
+        queues: &[(u64, u64)],
         pending: u64,
     ) -> Result<Arc<Topic>, QueueError> {
-        let topic = Arc::new(Topic::open(&*self.root, at, lengths, pending)?);
+        let topic = Arc::new(Topic::open(&*self.root, at, queues, pending)?);
         self.maps.write().insert(&topic);
         Ok(topic)
     }
@@ -273,7 +273,7 @@ impl Topics {
             Some(topic) => topic.set(&*self.root, at)?,
             None => {
                 let queues = usize::from(at.settings.queues);
-                Topic::open(&*self.root, at, &vec![0; queues], 0)?
+                Topic::open(&*self.root, at, &vec![(0, 0); queues], 0)?
             }
         };
         let topic = Arc::new(topic);

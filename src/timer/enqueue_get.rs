@@ -72,7 +72,7 @@ impl EnqueueGet {
 
     /// Adds what the unit asks for; nothing when it is settled, or lost to damage.
     fn file(&mut self, unit: Unit, filings: &mut Vec<Filing>) -> Result<(), StoreError> {
-        if unit.is_hole() {
+        if unit.is_hole() || unit.offset < self.store.log().begin() {
             return Ok(());
         }
         let mut bytes = std::mem::take(&mut self.bytes);

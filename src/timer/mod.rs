@@ -56,7 +56,10 @@ use crate::clock::Timestamp;
 pub use crate::clock_watch::ClockStep;
 use crate::message::offset::Offset;
 use crate::stage::{Signal, StageError, Watermark};
-use crate::store::QueueKey;
+use crate::store::{QueueKey, Store, TIMER_TOPIC_ID};
+
+/// A slot that is not done so long after its time is behind.
+const BEHIND_MS: u64 = 60_000;
 
 /// The file that says: do not open this wheel, make a new one.
 const CONDEMNED: &str = "condemned";
@@ -119,6 +122,18 @@ impl Shared {
     /// Whether firing is held since the wall clock jumped.
     pub fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Whether everything that was to fire more than a minute ago has: nothing waits to be filed, and the slots
+    /// before are done.
+    pub fn is_caught_up(&self, store: &Store, now: Timestamp) -> bool {
+        let units = store.topic_by_id(TIMER_TOPIC_ID).map_or(0, |t| t.queues[0].units.committed());
+        let wheel = self.wheel.lock();
+        let read = wheel.read_time().saturating_mul(u64::from(wheel.precision_ms()));
+        drop(wheel);
+        !self.is_held()
+            && self.filed_upto.get() >= units
+            && read.saturating_add(BEHIND_MS) >= now.as_millis()
     }
 
     /// Bytes written to the TimerLogs since the start, re-filing aside.

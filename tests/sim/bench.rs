@@ -8,9 +8,12 @@ use horolog::commitlog::FlushMode;
 use horolog::config::{LeaseBounds, QueuedAppends};
 use horolog::consumer::Received;
 use horolog::engine::{Engine, Settings};
+use horolog::message::offset::Offset;
 use horolog::message::{Attributes, GroupName, LevelTable, Moment, NewMessage, TopicName};
 use horolog::producer::{self, PutAnswer, PutSettings};
+use horolog::retention::RetentionObserver;
 use horolog::stage::{Progress, Stage};
+use horolog::store::Expired;
 use horolog::store::flush::FlushObserver;
 use horolog::{index, store, timer};
 use timerlog::disk::sim::SimDisk;
@@ -34,6 +37,24 @@ impl FlushObserver for Quiet {
 impl timer::Observer for Quiet {
     fn fired(&self, _count: u64, _late_ms: u64) {}
     fn clock_stepped(&self, _step: timer::ClockStep) {}
+}
+
+impl RetentionObserver for Quiet {
+    fn let_go(&self, _begin: Offset) {}
+    fn expired(&self, _expired: &Expired) {}
+    fn carried(&self, _count: u64) {}
+}
+
+fn store_settings(flush: FlushMode) -> store::Settings {
+    store::Settings {
+        flush,
+        segment_size: 16 << 20,
+        index: index::Limits::default(),
+        queued_appends: QueuedAppends::default(),
+        retention_ms: 72 * 3_600_000,
+        key: [7; 32],
+        holder: "a test".to_owned(),
+    }
 }
 
 impl Bench {
@@ -85,15 +106,27 @@ impl Bench {
         timer: timer::Settings,
         levels: LevelTable,
     ) -> Self {
+        Self::open_within(disk, clock, store_settings(flush), timer, levels)
+    }
+
+    /// With segments of 64 KiB, in which messages wait for a day for their readers.
+    pub(crate) fn open_small_segments(disk: &SimDisk, clock: Arc<ManualClock>) -> Self {
+        let wheel = timerlog::Config { far_slots: 1 << 20, ..WHEEL };
+        let timer = timer::Settings { wheel, ..timer::Settings::default() };
+        let store = store_settings(FlushMode::Sync);
+        let store = store::Settings { segment_size: 64 << 10, retention_ms: 86_400_000, ..store };
+        Self::open_within(disk, clock, store, timer, LevelTable::default())
+    }
+
+    fn open_within(
+        disk: &SimDisk,
+        clock: Arc<ManualClock>,
+        store: store::Settings,
+        timer: timer::Settings,
+        levels: LevelTable,
+    ) -> Self {
         let settings = Settings {
-            store: store::Settings {
-                flush,
-                segment_size: 16 << 20,
-                index: index::Limits::default(),
-                queued_appends: QueuedAppends::default(),
-                key: [7; 32],
-                holder: "a test".to_owned(),
-            },
+            store,
             timer,
             levels,
             leases: LeaseBounds::default(),
@@ -107,6 +140,7 @@ impl Bench {
             shared,
             Box::new(Quiet),
             Arc::new(Quiet),
+            Box::new(Quiet),
             clock.now(),
         );
         let opened = opened.expect("the engine opens");

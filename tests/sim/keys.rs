@@ -26,6 +26,7 @@ fn service() -> (Service, ServiceHandle) {
         topics: TopicCreation::Automatic,
         queues_per_topic: 4,
         checkpoint_interval_ms: 3_600_000,
+        retention_ms: 72 * 3_600_000,
         levels: LevelTable::default(),
         queued_appends: QueuedAppends::default(),
         leases: LeaseBounds::default(),

@@ -9,8 +9,11 @@ use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::commitlog::{Durability, FlushMode, Receipt};
 use horolog::config::{LeaseBounds, QueuedAppends};
 use horolog::engine::{Engine, Settings};
+use horolog::message::offset::Offset;
 use horolog::message::{GroupName, LevelTable, TopicName};
+use horolog::retention::RetentionObserver;
 use horolog::stage::{Progress, Stage};
+use horolog::store::Expired;
 use horolog::store::flush::FlushObserver;
 use horolog::{index, store, timer};
 use timerlog::disk::sim::{Random, SimDisk};
@@ -156,6 +159,11 @@ impl Coverage {
         self.groups.check();
         self.transactions.check();
     }
+
+    /// For hundreds of seeds.
+    pub(crate) fn check_rare(&self) {
+        self.transactions.check_rare();
+    }
 }
 
 #[derive(Debug)]
@@ -260,6 +268,14 @@ struct NoFlushes;
 
 impl FlushObserver for NoFlushes {
     fn flushed(&self, _records: u64, _bytes: u64, _took: Duration) {}
+}
+
+struct Retained;
+
+impl RetentionObserver for Retained {
+    fn let_go(&self, _begin: Offset) {}
+    fn expired(&self, _expired: &Expired) {}
+    fn carried(&self, _count: u64) {}
 }
 
 pub(crate) struct World {
@@ -388,6 +404,7 @@ impl World {
                 flush: self.mode,
                 segment_size: 64 * 1024,
                 index: INDEX,
+                retention_ms: 72 * 3_600_000,
                 queued_appends: QueuedAppends::default(),
                 key: [7; 32],
                 holder: "the simulation".to_owned(),
@@ -408,8 +425,16 @@ impl World {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let timers = Arc::clone(&self.observer) as Arc<dyn timer::Observer>;
         let root = self.disk.root();
-        let opened = Engine::open(&root, &settings, clock, Box::new(NoFlushes), timers, now)
-            .map_err(|error| format!("the start failed: {error}"))?;
+        let opened = Engine::open(
+            &root,
+            &settings,
+            clock,
+            Box::new(NoFlushes),
+            timers,
+            Box::new(Retained),
+            now,
+        )
+        .map_err(|error| format!("the start failed: {error}"))?;
         ensure!(opened.damage.is_empty(), "damage without rot: {:?}", opened.damage);
         if opened.rebuilt.is_some() {
             self.coverage.rebuilds += 1;

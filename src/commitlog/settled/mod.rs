@@ -104,6 +104,8 @@ struct Inner {
     digests: BTreeMap<u64, u64>,
     /// Of the last journal.
     durable_upto: Offset,
+    /// What is below is settled, however it was: its segments were let go.
+    floor: Offset,
     tick: u64,
     dirty: usize,
     pages_written: u64,
@@ -136,7 +138,8 @@ struct Place {
 
 impl Settled {
     /// Opens the bits below `directory`, finishing a checkpoint that a crash cut short. `written_upto` is
-    /// what [`Settled::written_upto`] said at the checkpoint that the start goes by.
+    /// what [`Settled::written_upto`] said at the checkpoint that the start goes by, and `floor` where the log
+    /// began: the segments before it may have no files any more.
     ///
     /// # Errors
     ///
@@ -146,17 +149,20 @@ impl Settled {
         directory: Arc<dyn Directory>,
         segment_size: u64,
         written_upto: Offset,
+        floor: Offset,
     ) -> Result<Self, SettledError> {
         let journal = Journal::read(&*directory)?.unwrap_or_default();
         let settled = Self::over(directory, segment_size);
+        settled.forget_below(floor);
+        let (first, first_page) = settled.first_kept(floor);
         if journal.durable_upto < written_upto {
             return Err(SettledError::Stale { file: settled.directory.path() });
         }
-        for (number, bytes) in &journal.pages {
+        for (number, bytes) in journal.pages.iter().filter(|(number, _)| *number >= first_page) {
             settled.write_page(*number, bytes)?;
         }
         settled.sync()?;
-        for (segment, digest) in journal.digests {
+        for (segment, digest) in journal.digests.into_iter().filter(|&(of, _)| of >= first) {
             settled.check_file(segment, digest)?;
         }
         settled.inner.lock().durable_upto = journal.durable_upto;
@@ -216,6 +222,40 @@ impl Settled {
         self.inner.lock().durable_upto
     }
 
+    /// What is below `floor` counts as superseded from here on, however it was settled: what of it goes on has
+    /// been carried on by a later record.
+    pub fn forget_below(&self, floor: Offset) {
+        let mut inner = self.inner.lock();
+        inner.floor = inner.floor.max(floor);
+    }
+
+    /// Removes the files of the segments below `floor`. Not to be called while pages are written.
+    pub(super) fn release(&self, floor: Offset) -> Result<(), SettledError> {
+        let (first, first_page) = self.first_kept(floor);
+        let mut inner = self.inner.lock();
+        let gone = inner.pages.extract_if(|&number, _| number < first_page);
+        let dirty = gone.filter(|(_, cached)| cached.state == PageState::Dirty).count();
+        inner.dirty -= dirty;
+        inner.digests.retain(|&segment, _| segment >= first);
+        inner.files.retain(|&segment, _| segment >= first);
+        drop(inner);
+        let mut removed = false;
+        for name in self.directory.list()? {
+            let begins = name.parse::<u64>().ok();
+            if begins.is_some_and(|begins| begins < first * self.segment_steps * STEP) {
+                self.directory.remove(&name)?;
+                removed = true;
+            }
+        }
+        if removed { Ok(self.directory.sync()?) } else { Ok(()) }
+    }
+
+    /// The first segment, and its first page, that holds anything from `floor` on.
+    fn first_kept(&self, floor: Offset) -> (u64, u64) {
+        let first = floor.get() / STEP / self.segment_steps;
+        (first, first * self.pages_per_segment)
+    }
+
     /// How `cause` was settled, if it was.
     ///
     /// # Errors
@@ -223,6 +263,9 @@ impl Settled {
     /// When its page cannot be read.
     pub fn get(&self, cause: Offset) -> Result<Option<Outcome>, SettledError> {
         let mut inner = self.inner.lock();
+        if cause < inner.floor {
+            return Ok(Some(Outcome::Superseded));
+        }
         if !self.bit(&mut inner, self.place(cause, 0))? {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ fn try_open(disk: &SimDisk, written_upto: Offset) -> Result<Settled, SettledErro
     let root = disk.root();
     let directory = root.subdirectory("settled").unwrap();
     root.sync().unwrap();
-    Settled::open(directory, SEGMENT, written_upto)
+    Settled::open(directory, SEGMENT, written_upto, Offset::ZERO)
 }
 
 #[test]

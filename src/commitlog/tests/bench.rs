@@ -99,7 +99,7 @@ impl Bench {
 
     pub(super) fn grow(&self, recovered: Recovered) -> CommitLog {
         let incarnation = recovered.tail.incarnation + 1;
-        recovered.open(no_settled(self.segment_size), self.mode, incarnation)
+        recovered.open(no_settled(self.segment_size), self.mode, incarnation, Offset::ZERO)
     }
 
     /// How many changes the disk has seen.

@@ -160,7 +160,7 @@ fn restart(bench: &Bench) -> (CommitLog, Vec<(Offset, Outcome)>) {
         recover(bench.directory(), SMALL, bench::SECRETS, bench::BEGIN, Offset::ZERO, &mut fold)
             .unwrap();
     let incarnation = recovered.tail.incarnation + 1;
-    (recovered.open(settled, bench.mode, incarnation), facts)
+    (recovered.open(settled, bench.mode, incarnation, Offset::ZERO), facts)
 }
 
 /// Cancels and deliveries race for the same causes over crashes and restarts; whoever was told that it
@@ -216,7 +216,7 @@ fn a_cause_that_cannot_be_looked_up_is_not_settled() {
     let disk = SimDisk::new(3);
     let settled = Settled::empty(disk.root(), SMALL).unwrap();
     let (recovered, _) = bench.recover().unwrap();
-    let log = recovered.open(settled, FlushMode::Sync, 1);
+    let log = recovered.open(settled, FlushMode::Sync, 1, Offset::ZERO);
     let cause = cause(&log);
     disk.fail_next(timerlog::disk::Operation::Open, 1, std::io::ErrorKind::Other);
     let mut turn = log.turn(64).unwrap();

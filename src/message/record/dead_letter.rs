@@ -1,10 +1,10 @@
 //! A message that was handed out as often as its group allows (kind 23).
 //!
 //! ```text
-//! head   0       4          8       16      32       72             80        84       85     88
+//! head   0       4          8       16      32       80             88        92       93     96
 //!        +-------+----------+-------+-------+--------+--------------+---------+--------+------+
 //!        | group | attempts | at ms | place | origin | queue offset | dead    | reason | zero |
-//!        | id    |          |       | 16    | 40     |              | letters |        |      |
+//!        | id    |          |       | 16    | 48     |              | letters |        |      |
 //!        +-------+----------+-------+-------+--------+--------------+---------+--------+------+
 //! ```
 //!
@@ -21,7 +21,7 @@ const QUEUE_OFFSET: usize = ORIGIN + origin::LENGTH;
 const DEAD_LETTERS: usize = QUEUE_OFFSET + 8;
 const REASON: usize = DEAD_LETTERS + 4;
 const HEAD: usize = REASON + 4;
-const _: () = assert!(HEAD == 88);
+const _: () = assert!(HEAD == 96);
 
 /// How the last attempt ended. Persisted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl DeadLetter {
         record.expect(Kind::DeadLetter)?;
         let head = record.head;
         if head.len() != HEAD || record.header.body_length() != 0 {
-            return Err(RecordError::Head("a dead letter has a head of 88 bytes and no body"));
+            return Err(RecordError::Head("a dead letter has a head of 96 bytes and no body"));
         }
         if head[REASON + 1..] != [0; 3] {
             return Err(RecordError::NotZero);

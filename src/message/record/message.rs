@@ -187,6 +187,19 @@ pub struct Message {
 
 impl Message {
     pub fn encode(&self, body: &[u8]) -> Encoded {
+        let mut record = Encoded::start(self.kind(), self.head_length(), body.len());
+        self.encode_head(&mut record);
+        record.finish(body)
+    }
+
+    /// Bytes that [`Message::encode_head`] adds.
+    pub(super) fn head_length(&self) -> usize {
+        let (timer, terms) = (self.timer.as_ref(), self.terms.as_ref());
+        ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes, timer, terms)
+    }
+
+    /// The head of a message's record; that of a move ends with one.
+    pub(super) fn encode_head(&self, record: &mut Encoded) {
         let (timed, deadline, queue_offset) = match self.placement {
             Placement::Ready { queue_offset } => (0, 0, queue_offset),
             Placement::Timed { deadline } | Placement::Level { deadline, .. } => {
@@ -201,9 +214,6 @@ impl Message {
         };
         let flags = timed | self.flags();
         let (timer, terms) = (self.timer.as_ref(), self.terms.as_ref());
-        let head =
-            ATTRIBUTES + attributes::encoded_length(&self.topic, &self.attributes, timer, terms);
-        let mut record = Encoded::start(self.kind(), head, body.len());
         record.head(&self.nonce.to_le_bytes());
         record.head(&self.born_at.as_millis().to_le_bytes());
         record.head(&deadline.to_le_bytes());
@@ -214,7 +224,6 @@ impl Message {
         record.head(&flags.to_le_bytes());
         record.head(&level_queue.to_le_bytes());
         attributes::encode(&self.topic, &self.attributes, timer, terms, &mut record.bytes);
-        record.finish(body)
     }
 
     fn kind(&self) -> Kind {
@@ -242,8 +251,17 @@ impl Message {
     /// [`RecordError`] when it is another kind or does not follow the format.
     pub fn decode(record: &Record<'_>) -> Result<Self, RecordError> {
         expect_message(record)?;
-        let fixed = MessageHead::decode(record.head)?;
-        let fields = attributes::decode(&record.head[ATTRIBUTES..])?;
+        let message = Self::decode_head(record.head)?;
+        if message.kind() != record.header.kind {
+            return Err(RecordError::Head("only a half message has terms"));
+        }
+        Ok(message)
+    }
+
+    /// Reads what [`Message::encode_head`] wrote.
+    pub(super) fn decode_head(head: &[u8]) -> Result<Self, RecordError> {
+        let fixed = MessageHead::decode(head)?;
+        let fields = attributes::decode(&head[ATTRIBUTES..])?;
         let message = Self {
             nonce: fixed.nonce,
             born_at: fixed.born_at,
@@ -256,10 +274,7 @@ impl Message {
             timer: fields.timer,
             terms: fields.terms,
         };
-        if message.kind() != record.header.kind {
-            return Err(RecordError::Head("only a half message has terms"));
-        }
-        if message.flags() != read_u16(record.head, FLAGS) & !TIMED {
+        if message.flags() != read_u16(head, FLAGS) & !TIMED {
             return Err(RecordError::Head("flags and attributes disagree"));
         }
         Ok(message)

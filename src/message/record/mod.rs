@@ -31,6 +31,7 @@ pub(crate) mod fuzzing;
 mod group_settings;
 mod idempotency;
 mod message;
+mod moved;
 mod nack;
 mod offsets_reset;
 mod opened;
@@ -39,6 +40,7 @@ mod quarantine;
 mod redrive;
 mod reschedule;
 mod settings;
+mod state;
 mod tags;
 
 pub use ack::{Ack, Acked, AckedRun, LeaseExpired};
@@ -53,6 +55,7 @@ pub use idempotency::{Bound, IdempotencyKey, ItemOutcome};
 pub use message::{
     CheckUrl, Clockwork, KeyedTimer, Message, MessageHead, Placement, Replaced, Terms, tag_hash,
 };
+pub use moved::Moved;
 pub use nack::Nack;
 pub use offsets_reset::OffsetsReset;
 pub use opened::Opened;
@@ -61,6 +64,7 @@ pub use quarantine::{DamageReason, Quarantine};
 pub use redrive::{Redrive, Redriven};
 pub use reschedule::Reschedule;
 pub use settings::{GroupSet, TopicDeleted, TopicSet, topic_type_number, topic_type_of};
+pub use state::{STATE_PART, StateEnd, StatePart};
 
 use super::offset::{Offset, round_up};
 
@@ -81,7 +85,7 @@ pub enum Kind {
     Ack = 8,
     Nack = 9,
     LeaseExpired = 10,
-    /// A pending message appended again, so that its old segment can go.
+    /// A message appended again with its body, so that its old segment can go.
     Move = 11,
     /// A pending message that will not be delivered, and why.
     Drop = 12,
@@ -203,6 +207,9 @@ pub enum RecordError {
     Head(&'static str),
     #[error(transparent)]
     Attributes(#[from] AttributesError),
+    /// Its segment was let go: what it said is settled, or has expired.
+    #[error("the log begins at {begin} now")]
+    LetGo { begin: u64 },
     #[error("it is a {got:?} where a {expected:?} was looked for")]
     Kind { got: Kind, expected: Kind },
 }
@@ -253,6 +260,12 @@ impl Encoded {
     #[expect(clippy::len_without_is_empty, reason = "a record is never empty")]
     pub fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Header, head and body in bytes: the *length* of pointers to it.
+    pub fn unpadded_length(&self) -> usize {
+        let (head, body) = (read_u32(&self.bytes, HEAD_LENGTH), read_u32(&self.bytes, BODY_LENGTH));
+        HEADER_LENGTH + head as usize + body as usize
     }
 
     /// Gives the record its place.

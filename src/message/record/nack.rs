@@ -1,10 +1,10 @@
 //! A consumer gives a message back (kind 9): the end of an attempt, and the cause of the next one.
 //!
 //! ```text
-//! head   0       4         8       16      32       72        80      88
+//! head   0       4         8       16      32       80        88      96
 //!        +-------+---------+-------+-------+--------+---------+-------+
 //!        | group | attempt | at ms | place | origin | comes at| tag   |
-//!        | id    |         |       | 16    | 40     | ms      |       |
+//!        | id    |         |       | 16    | 48     | ms      |       |
 //!        +-------+---------+-------+-------+--------+---------+-------+
 //! ```
 //!
@@ -23,7 +23,7 @@ const ORIGIN: usize = PLACE + super::ack::ENTRY;
 const COMES_AT: usize = ORIGIN + origin::LENGTH;
 const TAG: usize = COMES_AT + 8;
 const HEAD: usize = TAG + 8;
-const _: () = assert!(HEAD == 88);
+const _: () = assert!(HEAD == 96);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nack {
@@ -60,7 +60,7 @@ impl Nack {
         record.expect(Kind::Nack)?;
         let head = record.head;
         if head.len() != HEAD || record.header.body_length() != 0 {
-            return Err(RecordError::Head("a nack has a head of 88 bytes and no body"));
+            return Err(RecordError::Head("a nack has a head of 96 bytes and no body"));
         }
         Ok(Self {
             group_id: read_u32(head, 0),

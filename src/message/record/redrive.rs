@@ -6,14 +6,15 @@
 //!        | group | count | at ms | dead    | retry | first queue  |
 //!        | id    |       |       | letters | topic | offset       |
 //!        +-------+-------+-------+---------+-------+--------------+
-//! entry  0              8             16       20     24     (the body)
-//!        +--------------+-------------+--------+------+
-//!        | queue offset | dead letter | length | zero |
-//!        +--------------+-------------+--------+------+
+//! entry  0              8             16       20     24        32     (the body)
+//!        +--------------+-------------+--------+------+---------+
+//!        | queue offset | dead letter | length | zero | message |
+//!        +--------------+-------------+--------+------+---------+
 //! ```
 //!
 //! Each entry takes the unit at *queue offset* out of the *dead letters* and is, in order, a unit of the
-//! retry topic's queue from *first queue offset* on; it points at the record of the *dead letter*. Attempts
+//! retry topic's queue from *first queue offset* on; it points at the record of the *dead letter*, and
+//! *message* is the own record of the message that it is about. Attempts
 //! begin again from 1.
 
 use super::{Encoded, Kind, Record, RecordError, length_u32, read_u32, read_u64};
@@ -21,7 +22,7 @@ use crate::clock::Timestamp;
 use crate::message::offset::Offset;
 
 const HEAD: usize = 32;
-const ENTRY: usize = 24;
+const ENTRY: usize = 32;
 
 /// One dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub struct Redriven {
     pub queue_offset: u64,
     pub record: Offset,
     pub length: u32,
+    pub message: Offset,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,7 @@ impl Redrive {
             body.extend_from_slice(&one.record.get().to_le_bytes());
             body.extend_from_slice(&one.length.to_le_bytes());
             body.extend_from_slice(&[0; 4]);
+            body.extend_from_slice(&one.message.get().to_le_bytes());
         }
         let mut record = Encoded::start(Kind::Redrive, HEAD, body.len());
         record.head(&self.group_id.to_le_bytes());
@@ -79,7 +82,8 @@ impl Redrive {
                 return Err(RecordError::NotZero);
             }
             let (queue_offset, record) = (read_u64(entry, 0), Offset::new(read_u64(entry, 8)));
-            Ok(Redriven { queue_offset, record, length: read_u32(entry, 16) })
+            let (length, message) = (read_u32(entry, 16), Offset::new(read_u64(entry, 24)));
+            Ok(Redriven { queue_offset, record, length, message })
         });
         Ok(Self {
             group_id: read_u32(head, 0),

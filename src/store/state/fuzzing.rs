@@ -29,6 +29,8 @@ pub(super) fn sample() -> State {
     let mut resets = Resets::default();
     resets.push(Reset { at: Offset::new(640), start: 2, retries_end: 1 });
     let progress = progress.with_resets(resets);
+    let free_after = Timestamp::from_millis(99);
+    let segment = SegmentKeep { free_after, messages: 5, waiting: 2 };
     let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
     State {
         at: ScanFrom {
@@ -39,6 +41,7 @@ pub(super) fn sample() -> State {
         },
         durable_upto: Offset::new(9696),
         settled_upto: Offset::new(9600),
+        begin: Offset::new(4096),
         counts: Counts {
             accepted: 9,
             scheduled: 8,
@@ -56,7 +59,7 @@ pub(super) fn sample() -> State {
             of: TopicType::Fifo,
             retention_ms: Some(3_600_000),
             pending: 4,
-            lengths: vec![1, 0, 2, 7],
+            queues: vec![(1, 1), (0, 0), (0, 2), (6, 7)],
         }],
         groups: vec![GroupState {
             id: 1,
@@ -72,6 +75,10 @@ pub(super) fn sample() -> State {
             .into(),
         }],
         levels: vec![LevelQueue { delay_ms: 1000, released: 6 }],
+        latest: Timestamp::from_millis(77),
+        hold_until: Timestamp::from_millis(78),
+        segments: [(4096, segment), (8192, SegmentKeep::default())].into(),
+        boundaries: [(8192, vec![Offset::new(8320), Offset::new(8960)])].into(),
         index: vec![4, 5],
         timer: vec![1, 2, 3],
     }

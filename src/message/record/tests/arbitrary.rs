@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::message::Attributes;
 
 /// The kinds that have a decoder.
-const DECODED: [Kind; 22] = [
+const DECODED: [Kind; 25] = [
     Kind::Message,
     Kind::HalfMessage,
     Kind::Commit,
@@ -33,6 +33,9 @@ const DECODED: [Kind; 22] = [
     Kind::Nack,
     Kind::DeadLetter,
     Kind::Redrive,
+    Kind::Move,
+    Kind::State,
+    Kind::StateEnd,
     Kind::Opened,
 ];
 

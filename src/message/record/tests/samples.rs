@@ -28,6 +28,9 @@ pub(in crate::message::record) enum Fact {
     Nack(Nack),
     DeadLetter(DeadLetter),
     Redrive(Redrive),
+    Move(Box<Moved>, Vec<u8>),
+    StatePart(Offset, u32, Vec<u8>),
+    StateEnd(StateEnd),
     Opened(Opened),
 }
 
@@ -52,6 +55,9 @@ impl Fact {
             Self::Nack(nack) => nack.encode(),
             Self::DeadLetter(letter) => letter.encode(),
             Self::Redrive(redrive) => redrive.encode(),
+            Self::Move(moved, body) => moved.encode(body),
+            Self::StatePart(at, part, bytes) => StatePart { at: *at, part: *part, bytes }.encode(),
+            Self::StateEnd(end) => end.encode(),
             Self::Opened(opened) => opened.encode(),
         }
     }
@@ -79,6 +85,10 @@ impl Fact {
             Kind::Nack => Nack::decode(record).map(Self::Nack),
             Kind::DeadLetter => DeadLetter::decode(record).map(Self::DeadLetter),
             Kind::Redrive => Redrive::decode(record).map(Self::Redrive),
+            Kind::Move => Moved::decode(record).map(|m| Self::Move(m.into(), record.body.into())),
+            Kind::State => StatePart::decode(record)
+                .map(|part| Self::StatePart(part.at, part.part, part.bytes.into())),
+            Kind::StateEnd => StateEnd::decode(record).map(Self::StateEnd),
             Kind::Opened => Opened::decode(record).map(Self::Opened),
             kind => panic!("no sample has the kind {kind:?}, which has no decoder yet"),
         }
@@ -110,6 +120,9 @@ pub(in crate::message::record) fn refusals(
         (Kind::Nack, Nack::decode(record).err()),
         (Kind::DeadLetter, DeadLetter::decode(record).err()),
         (Kind::Redrive, Redrive::decode(record).err()),
+        (Kind::Move, Moved::decode(record).err()),
+        (Kind::State, StatePart::decode(record).err()),
+        (Kind::StateEnd, StateEnd::decode(record).err()),
         (Kind::Opened, Opened::decode(record).err()),
     ]
 }
@@ -245,6 +258,7 @@ fn origin() -> Origin {
         cause: Offset::new(96),
         length: 123,
         readable_at: at(60_003),
+        message: Offset::new(64),
     }
 }
 
@@ -273,6 +287,7 @@ fn redrive(count: u32) -> Fact {
         queue_offset: u64::from(index) + 70,
         record: Offset::new(u64::from(index) * 128 + 4096),
         length: 120,
+        message: Offset::new(64),
     });
     Fact::Redrive(Redrive {
         group_id: 7,
@@ -282,6 +297,18 @@ fn redrive(count: u32) -> Fact {
         first_queue_offset: 1000,
         redriven: redriven.collect(),
     })
+}
+
+fn moved(placement: Placement, deadline: Option<Timestamp>, waits: bool) -> Fact {
+    let of = message(placement, Attributes::default());
+    let of = Message { topic: "t".into(), tag_hash: 0, ..of };
+    let moved = Moved { message: Offset::new(64), at: at(14), deadline, waits, of };
+    Fact::Move(moved.into(), b"b".to_vec())
+}
+
+fn state_end(lets_go: bool) -> Fact {
+    let at = Offset::new(65_536);
+    Fact::StateEnd(StateEnd { at, hash: 0x0102_0304_0506_0708, lets_go, parts: 3 })
 }
 
 const fn ready_at(queue_offset: u64) -> Placement {
@@ -445,6 +472,11 @@ pub(in crate::message::record) fn samples() -> Vec<(&'static str, Fact)> {
         ("dead letter, nacked", dead_letter(DeathReason::Nacked)),
         ("dead letter, expired", dead_letter(DeathReason::LeaseExpired)),
         ("redrive", redrive(2)),
+        ("move", moved(timed, None, true)),
+        ("move of a dead letter", moved(ready, Some(at(60_001)), false)),
+        ("part of a state", Fact::StatePart(Offset::new(65_536), 2, b"state".to_vec())),
+        ("state's end", state_end(false)),
+        ("state's end that lets go", state_end(true)),
         ("opened", Fact::Opened(Opened { incarnation: 2, at: at(7), tail: OFFSET })),
         ("quarantine, unreadable", quarantine(DamageReason::Unreadable)),
         ("quarantine, body", quarantine(DamageReason::Body)),
