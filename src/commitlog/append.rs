@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 
+use super::CommitLog;
 use super::completion::{Completion, Receipt};
 use super::group::{GROUP_HEADER, GroupKind, MAX_GROUP, RecordsHash};
-use super::settled::{Outcome, Settled};
+use super::settled::Outcome;
 use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
 use crate::message::record::{Encoded, Magic, sealed_crcs};
-use crate::stage::Signal;
 use timerlog::disk::{DiskError, Operation};
 use timerlog::planted::{self, Fault};
 use timerlog::segment::RowError;
@@ -276,8 +276,7 @@ impl Group {
 #[derive(Debug)]
 pub struct Turn<'a> {
     appender: MutexGuard<'a, Appender>,
-    settled: &'a Settled,
-    flush: &'a Signal,
+    log: &'a CommitLog,
     left: usize,
     appended: usize,
 }
@@ -285,13 +284,17 @@ pub struct Turn<'a> {
 impl<'a> Turn<'a> {
     pub(super) fn begin(
         mut appender: MutexGuard<'a, Appender>,
-        settled: &'a Settled,
-        flush: &'a Signal,
+        log: &'a CommitLog,
         length: usize,
         work: Work,
     ) -> Result<Self, AppendError> {
         appender.make_room(length, work)?;
-        Ok(Self { appender, settled, flush, left: length, appended: 0 })
+        Ok(Self { appender, log, left: length, appended: 0 })
+    }
+
+    /// Whether what stands at `at` is let go, or about to be: nothing that needs it may be appended in this turn.
+    pub fn is_closed(&self, at: Offset) -> bool {
+        self.log.is_closed(at)
     }
 
     /// Settles `cause`, or says how it was settled before. When it says `Ok`, the fact that settles
@@ -302,7 +305,7 @@ impl<'a> Turn<'a> {
     /// [`SettleError::Before`] with what came first; [`SettleError::Disk`] when the cause's page
     /// cannot be read.
     pub fn settle(&mut self, cause: Offset, outcome: Outcome) -> Result<(), SettleError> {
-        match self.settled.set(cause, outcome)? {
+        match self.log.settled.set(cause, outcome)? {
             None => Ok(()),
             Some(_) if planted::is(Fault::NoSettledCheck) && outcome == Outcome::Delivered => {
                 Ok(())
@@ -364,7 +367,7 @@ impl Drop for Turn<'_> {
         };
         self.appender.waiting.bytes += (self.appended + header) as u64;
         self.appender.latest = Arc::clone(&self.appender.open.completion);
-        self.flush.raise();
+        self.log.flush_signal.raise();
     }
 }
 

@@ -83,6 +83,8 @@ pub enum ReleaseError {
 #[derive(Debug)]
 struct Watermarks {
     begin: AtomicU64,
+    /// Nothing is appended any more that needs what is before.
+    closed: AtomicU64,
     visible: AtomicU64,
     durable: AtomicU64,
 }
@@ -122,7 +124,7 @@ impl CommitLog {
     }
 
     fn turn_of(&self, length: usize, work: Work) -> Result<Turn<'_>, AppendError> {
-        Turn::begin(self.appender.lock(), &self.settled, &self.flush_signal, length, work)
+        Turn::begin(self.appender.lock(), self, length, work)
     }
 
     /// The same log, with other bounds of what may wait for the disk.
@@ -191,6 +193,26 @@ impl CommitLog {
     /// Nobody needs what is before: it may be gone.
     pub fn begin(&self) -> Offset {
         Offset::new(self.watermarks.begin.load(Ordering::Acquire))
+    }
+
+    /// From here on nothing is appended that needs what is before `at`: a turn asks [`Turn::is_closed`]. Says where
+    /// the log ends: what was appended before it may need that still.
+    pub fn close(&self, at: Offset) -> Offset {
+        let appender = self.appender.lock();
+        self.watermarks.closed.store(at.get(), Ordering::Release);
+        appender.end()
+    }
+
+    /// Whether what stands at `at` is let go, or about to be. Holds on where it is asked in a turn ([`Turn::is_closed`]).
+    pub fn is_closed(&self, at: Offset) -> bool {
+        let closed = self.watermarks.closed.load(Ordering::Acquire);
+        at < self.begin() || at.get() < closed
+    }
+
+    /// What was closed is needed still.
+    pub fn reopen(&self) {
+        let _alone = self.appender.lock();
+        self.watermarks.closed.store(0, Ordering::Release);
     }
 
     /// Nobody needs what is before `begin` any more: its causes count as settled. The files stay.

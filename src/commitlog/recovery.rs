@@ -533,6 +533,7 @@ impl Recovered {
             settled,
             watermarks: Arc::new(Watermarks {
                 begin: AtomicU64::new(begin.get()),
+                closed: AtomicU64::new(0),
                 visible: AtomicU64::new(end.get()),
                 durable: AtomicU64::new(end.get()),
             }),

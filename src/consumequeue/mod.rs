@@ -128,7 +128,22 @@ impl ConsumeQueue {
             opened.unit(extent.end().min(length) - 1)?;
             place = extent.end();
         }
+        opened.find_leftovers()?;
         Ok(opened)
+    }
+
+    /// Files that were to go when the power did go with the next ones. They go oldest first, so what is left of them
+    /// is right before those that are kept.
+    fn find_leftovers(&self) -> Result<(), QueueError> {
+        for index in (0..Extent::of(self.first()).index).rev() {
+            let extent = Extent::at(index);
+            match self.directory.open(&self.file_name(extent)) {
+                Ok(file) => self.add(file, extent)?,
+                Err(error) if error.is_not_found() => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// The first unit that has not expired: those before it read as holes.
@@ -397,6 +412,41 @@ mod tests {
         let mut read = Vec::new();
         queue.read(0, 10, &mut read).unwrap();
         assert_eq!(read, [unit(0), unit(1), unit(2), Unit::HOLE, Unit::HOLE, unit(5)]);
+    }
+
+    /// Whatever part of the files that go has gone when the power does: what is left is read, and what has expired
+    /// reads as holes.
+    #[test]
+    fn what_has_expired_is_a_hole_and_its_files_go() {
+        let units: Vec<_> = (0..1000).map(unit).collect();
+        let write = |disk: &SimDisk| {
+            let queue = ConsumeQueue::open(disk.root(), 3, 0, 0).unwrap();
+            queue.append(0, &units).unwrap();
+            queue.flush().unwrap();
+            queue.expire(500);
+            queue
+        };
+        let disk = SimDisk::new(1);
+        let (queue, before) = (write(&disk), disk.allocated());
+        let changes = disk.counters().changes();
+        queue.release(500).unwrap();
+        let changes = disk.counters().changes() - changes;
+        // Of files of 128, 256, 512 and 1024 units the first two.
+        assert_eq!(before - disk.allocated(), 384 * UNIT_LENGTH as u64);
+        for cut in 1..=changes + 1 {
+            let disk = SimDisk::new(cut);
+            let queue = write(&disk);
+            disk.cut_after(cut);
+            assert_eq!(queue.release(500).is_err(), cut <= changes);
+            drop(queue);
+            disk.crash(&mut Random::new(cut));
+            let queue = ConsumeQueue::open(disk.root(), 3, 500, 1000).unwrap();
+            let mut read = Vec::new();
+            queue.read(490, 20, &mut read).unwrap();
+            assert_eq!(read, [&[Unit::HOLE; 10][..], &units[500..510]].concat(), "cut {cut}");
+            queue.release(500).unwrap();
+            assert_eq!(before - disk.allocated(), 384 * UNIT_LENGTH as u64, "cut {cut}");
+        }
     }
 
     /// A hole's time is zero, and a search that believed it went on behind what it was looking for.

@@ -289,7 +289,9 @@ impl Consumers {
             return Ok(0);
         }
         let mut turn = self.store.log().turn(Redrive::encoded_length(batch.len()))?;
-        if topic.is_deleted() {
+        // Those that are carried on are met again at the end of the list.
+        batch.retain(|one| !turn.is_closed(one.record) && !turn.is_closed(one.message));
+        if topic.is_deleted() || batch.is_empty() {
             return Ok(0);
         }
         let count = batch.len() as u64;

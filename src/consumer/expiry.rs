@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::dead_letters::NoOrigin;
-use super::nack::place_of;
+use super::nack::{needed, place_of};
 use super::receive::add;
 use super::{Consumers, End, Leases};
 use crate::clock::{Now, Timestamp};
@@ -82,7 +82,7 @@ impl Consumers {
             return Ok(Last::MakeFirst { group, topic_id });
         };
         let mut turn = self.store.log().turn_for_accepted(DeadLetter::ENCODED_LENGTH)?;
-        if topic.is_deleted() {
+        if topic.is_deleted() || needed(&origin).any(|at| turn.is_closed(at)) {
             return Ok(Last::NotYet);
         }
         let queue = letters.queue(0).expect("a system topic has a queue");

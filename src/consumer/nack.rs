@@ -21,6 +21,7 @@ use super::{Consumers, End, Seat};
 use crate::clock::Now;
 use crate::commitlog::{AppendError, Receipt};
 use crate::message::id::Handle;
+use crate::message::offset::Offset;
 use crate::message::record::{Acked, DeadLetter, DeathReason, Nack, Origin};
 use crate::message::timer_tag::TimerTag;
 use crate::store::{Group, Holds, MakeError, Topic};
@@ -97,6 +98,13 @@ impl Consumers {
         }
         let settings = group.settings();
         let mut turn = self.store.log().turn_for_accepted(room)?;
+        let closed = |given: &Given| needed(&given.origin).any(|at| turn.is_closed(at));
+        if held.values().any(closed) {
+            // Their time to be read ended just now: they are told so.
+            drop(turn);
+            drop(leases);
+            return self.nack(group, handles, delay, now);
+        }
         for given in held.values() {
             // Deleted meanwhile: nothing of it comes again.
             if given.topic.is_deleted() {
@@ -170,6 +178,9 @@ impl Consumers {
             Err(NoOrigin::Damaged(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        if needed(&origin).any(|at| self.store.log().is_closed(at)) {
+            return Ok(None);
+        }
         let Some(topic) = self.store.topic_by_id(origin.topic_id) else { return Ok(None) };
         let settings = group.settings();
         let make = |holds| self.store.system_topic_or_make(holds, group, topic.id, now.wall);
@@ -185,6 +196,11 @@ impl Consumers {
         };
         Ok(next.map(|next| Given { handle, attempt, seat, origin, topic, next }))
     }
+}
+
+/// What a message needs to come again.
+pub(super) fn needed(origin: &Origin) -> impl Iterator<Item = Offset> {
+    [origin.cause, origin.message].into_iter()
 }
 
 pub(super) fn place_of(seat: Seat, queue_offset: u64) -> Acked {

@@ -11,7 +11,6 @@
 //! there is nothing to carry. So there is no switch and no pause, and a crash anywhere leaves some carried on and some
 //! not, and both are right.
 
-use super::look::head;
 use super::lookup::{Fate, Found, Live};
 use super::put::check_index;
 use super::{ChangeError, LookError, Settled, settle};
@@ -105,13 +104,8 @@ fn carry_message(
         let Some(speaks) = Speaks::of(&found, &live) else {
             return delivered(store, &found, &live, upto, retention_ms, now.wall);
         };
-        if let Some(home) = store.last_move(found.offset).map_err(LookError::from)?
-            && home > found.home
-        {
-            match head(store, home, Found::read)? {
-                Some(moved) => found = moved,
-                None => return Ok(Hold::Free),
-            }
+        if let Some(moved) = found.moved_on(store)? {
+            found = moved;
         }
         let (body_goes, cause_goes) = (found.home < upto, live.cause < upto);
         if !body_goes && !cause_goes {

@@ -226,6 +226,14 @@ impl Found {
         Ok(found.filter(|found| found.offset == message))
     }
 
+    /// The message where it was moved to since; `None` when it is lost, or was not moved.
+    pub(super) fn moved_on(&self, store: &Store) -> Result<Option<Self>, LookError> {
+        match store.last_move(self.offset)? {
+            Some(home) if home > self.home => head(store, home, Self::read),
+            _ => Ok(None),
+        }
+    }
+
     /// The message of its own record, or of one that it was moved to; `None` for any other record.
     pub(super) fn read(record: &Record<'_>) -> Result<Option<Self>, RecordError> {
         Ok(match record.header.kind {

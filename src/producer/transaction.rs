@@ -87,7 +87,11 @@ pub fn end(
     now: Timestamp,
 ) -> Result<Decided<EndAnswer>, ChangeError> {
     let topic = found.topic(store).filter(|_| found.is_half()).ok_or(ChangeError::Unknown)?;
+    let mut found = found.clone();
     loop {
+        if store.log().is_closed(found.home) {
+            found = found.moved_on(store)?.ok_or(ChangeError::Unknown)?;
+        }
         let live = found.live(store)?.ok_or(ChangeError::Unknown)?;
         let before = match live.fate() {
             Fate::Open(_) => None,
@@ -102,8 +106,8 @@ pub fn end(
             return Ok(Decided { answer, receipt: store.log().latest_receipt() });
         }
         let settled = match how {
-            Ended::Committed => commit(store, &topic, found, &live, now)?,
-            Ended::RolledBack => roll_back(store, &topic, found, &live, now)?,
+            Ended::Committed => commit(store, &topic, &found, &live, now)?,
+            Ended::RolledBack => roll_back(store, &topic, &found, &live, now)?,
         };
         if let Some(decided) = settled {
             return Ok(decided);
@@ -111,7 +115,7 @@ pub fn end(
     }
 }
 
-/// Commits, if `live` still speaks for the transaction.
+/// Commits, if `live` still speaks for the transaction, and its message is where it was found.
 fn commit(
     store: &Store,
     topic: &Topic,
@@ -123,6 +127,7 @@ fn commit(
     let mut commit = Commit {
         cause: live.cause,
         message: found.offset,
+        home: found.home,
         placement: match found.message.placement {
             Placement::Timed { deadline } if deadline > now => Placement::Timed { deadline },
             _ => Placement::Ready { queue_offset: 0 },
@@ -139,6 +144,10 @@ fn commit(
     let mut turn = store.log().turn_for_accepted(commit.encode().len())?;
     if topic.is_deleted() {
         return Err(ChangeError::Unknown);
+    }
+    // It was moved meanwhile.
+    if turn.is_closed(found.home) {
+        return Ok(None);
     }
     let settled = settle(&mut turn, live.cause, outcome)?;
     if matches!(settled, Settled::Before(_)) && !planted::is(Fault::DecideTwice) {

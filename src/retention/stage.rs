@@ -79,7 +79,7 @@ enum Work {
         boundary: Boundary,
         part: usize,
     },
-    /// It must be durable, and everything before it dispatched.
+    /// It must be durable, and dispatched everything that was appended before its segments were closed.
     Durable {
         boundary: Boundary,
         receipt: Receipt,
@@ -181,7 +181,7 @@ impl RetentionStage {
             Work::State { boundary, mut part } => {
                 match self.store.append_boundary(&boundary, true, &mut part) {
                     Ok(receipt) => {
-                        let end = self.store.log().end();
+                        let end = self.store.log().close(boundary.at);
                         let durable = Work::Durable { boundary, receipt, end };
                         Ok(Step::On(durable, Progress::Worked))
                     }
@@ -288,7 +288,7 @@ impl RetentionStage {
         if self.store.log().durable() < end || self.store.dispatched() < end {
             return Step::Busy(Work::Durable { boundary, receipt, end });
         }
-        // What was appended meanwhile may need it: a retry, a redrive.
+        // What was appended up to there may need it: a retry, a redrive.
         let kept = self.store.kept();
         let mut before = kept.segments.iter().filter(|(at, _)| *at < boundary.at);
         if before.all(|(_, segment)| segment.free_after < now.wall) {
@@ -296,6 +296,8 @@ impl RetentionStage {
                 self.observer.expired(&expired);
             }
             self.observer.let_go(boundary.at);
+        } else {
+            self.store.log().reopen();
         }
         Step::On(Work::Idle, Progress::Worked)
     }

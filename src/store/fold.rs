@@ -302,8 +302,8 @@ impl Fold {
             Placement::Ready { queue_offset } => {
                 check_queue(&topic, tag.queue())?;
                 let retention_ms = self.retention_of(dispatcher, &topic);
-                dispatcher.keep.needed(commit.message, commit.at, retention_ms);
-                let (offset, length) = (commit.message, commit.message_length);
+                dispatcher.keep.needed(commit.home, commit.at, retention_ms);
+                let (offset, length) = (commit.home, commit.message_length);
                 let unit = Unit { offset, length, tag_hash: tag.tag_hash(), time: commit.at };
                 dispatcher.batch.add((topic.id, tag.queue()), queue_offset, unit);
             }

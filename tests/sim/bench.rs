@@ -111,7 +111,8 @@ impl Bench {
 
     /// With segments of 64 KiB, in which messages wait for a day for their readers.
     pub(crate) fn open_small_segments(disk: &SimDisk, clock: Arc<ManualClock>) -> Self {
-        let wheel = timerlog::Config { far_slots: 1 << 20, ..WHEEL };
+        // What is filed again within the hour stays near; far slots for two years.
+        let wheel = timerlog::Config { near_slots: 8192, far_slots: 1 << 15, ..WHEEL };
         let timer = timer::Settings { wheel, ..timer::Settings::default() };
         let store = store_settings(FlushMode::Sync);
         let store = store::Settings { segment_size: 64 << 10, retention_ms: 86_400_000, ..store };

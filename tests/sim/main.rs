@@ -42,6 +42,7 @@ mod returned;
 mod room;
 mod transactions;
 mod world;
+mod years;
 
 use world::{Ended, World};
 

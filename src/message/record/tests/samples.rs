@@ -336,6 +336,7 @@ fn commit(placement: Placement) -> Commit {
     Commit {
         cause: Offset::new(96),
         message: Offset::new(64),
+        home: Offset::new(80),
         placement,
         at: at(9),
         tag: 0x1000_0003_0002_0000,
