@@ -152,6 +152,11 @@ impl Store {
         self.dispatcher.lock().boundaries.remove(&at.get());
     }
 
+    /// The latest time that a record tells which dispatch has passed: the server was there then.
+    pub fn latest_time(&self) -> Timestamp {
+        self.dispatcher.lock().keep.latest
+    }
+
     /// What retention goes by.
     pub fn kept(&self) -> Kept {
         let dispatcher = self.dispatcher.lock();

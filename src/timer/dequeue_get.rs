@@ -27,6 +27,8 @@ pub(super) struct DequeueGet {
     reader: WheelReader,
     out: Pipe<Walked>,
     lookahead_ms: u64,
+    /// What is due is in order once the wheel has all that was to be filed when the server started.
+    begins_at: u64,
     open: BTreeMap<u64, OpenSlot>,
 }
 
@@ -47,9 +49,15 @@ struct Walk {
 }
 
 impl DequeueGet {
-    pub(super) fn new(shared: Arc<Shared>, out: Pipe<Walked>, lookahead_ms: u64) -> Self {
+    /// Begins when the first `begins_at` units of the timer topic are filed.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        out: Pipe<Walked>,
+        lookahead_ms: u64,
+        begins_at: u64,
+    ) -> Self {
         let reader = shared.wheel.lock().reader();
-        Self { shared, reader, out, lookahead_ms, open: BTreeMap::new() }
+        Self { shared, reader, out, lookahead_ms, begins_at, open: BTreeMap::new() }
     }
 
     /// Moves the read time over slots that are done. `true` when it has moved.
@@ -129,7 +137,8 @@ impl Stage for DequeueGet {
     }
 
     fn step(&mut self, now: Now) -> Result<Progress, StageError> {
-        if self.out.is_full() {
+        // Filing raises the signal.
+        if self.out.is_full() || self.shared.filed_upto.get() < self.begins_at {
             return Ok(Progress::Idle);
         }
         let shared = Arc::clone(&self.shared);

@@ -13,7 +13,7 @@ use super::enqueue_get::EnqueueGet;
 use super::enqueue_put::EnqueuePut;
 use super::participant::{self, TimerParticipant};
 use super::{CONDEMNED, Observer, Settings, Shared};
-use crate::clock::Now;
+use crate::clock::{Now, Timestamp};
 use crate::clock_watch::ClockWatch;
 use crate::stage::{Pipe, Signal, Stage, Stages, Watermark};
 use crate::store::{Store, TIMER_TOPIC_ID};
@@ -60,8 +60,7 @@ pub fn open(
     checks: Arc<dyn DueChecks>,
     now: Now,
 ) -> Result<Opened, OpenError> {
-    let (wheel, opened_upto, rebuilt) =
-        open_wheel(directory, settings, checkpoint, store.incarnation(), now)?;
+    let (wheel, opened_upto, rebuilt) = open_wheel(directory, settings, checkpoint, store, now)?;
     let mark = wheel.checkpoint().mark;
     let enqueue_get = Signal::default();
     let dequeue_message = Signal::default();
@@ -83,13 +82,14 @@ pub fn open(
     let runs = Pipe::new(RUNS, dequeue_message.clone(), dequeue_put.clone());
     let due_checks = Pipe::new(CHECKS, dequeue_message.clone(), shared.dequeue_check.clone());
     let topic = store.topic_by_id(TIMER_TOPIC_ID).expect("the store makes the timer topic itself");
+    let there = topic.queues[0].units.committed();
 
     let watch = ClockWatch::new(settings.clock_jump_ms, settings.clock_hold_ms);
     let (store, shared_with) = (|| Arc::clone(store), || Arc::clone(&shared));
     let stages: Vec<Box<dyn Stage>> = vec![
         Box::new(EnqueueGet::new(store(), topic, mark, requests.clone(), enqueue_get)),
         Box::new(EnqueuePut::new(store(), shared_with(), requests)),
-        Box::new(DequeueGet::new(shared_with(), walked.clone(), settings.lookahead_ms)),
+        Box::new(DequeueGet::new(shared_with(), walked.clone(), settings.lookahead_ms, there)),
         Box::new(DequeueMessage::new(
             store(),
             shared_with(),
@@ -110,7 +110,7 @@ fn open_wheel(
     directory: &Arc<dyn Directory>,
     settings: Settings,
     checkpoint: Option<&[u8]>,
-    lineage: u64,
+    store: &Store,
     now: Now,
 ) -> Result<(TimerWheel, u64, Option<String>), OpenError> {
     let mut reason = None;
@@ -132,8 +132,13 @@ fn open_wheel(
     if let Some(reason) = &reason {
         tracing::warn!(reason, "the wheel is filled again from the timer topic");
     }
-    let read_time = now.wall.as_millis() / u64::from(settings.wheel.precision_ms);
-    let origin = Origin { read_time, lineage };
+    // What came due while the server was down has a slot of its own each second, as it would have had.
+    let read_time = now.wall.min(match store.latest_time() {
+        never if never == Timestamp::default() => now.wall,
+        latest => latest,
+    });
+    let read_time = read_time.as_millis() / u64::from(settings.wheel.precision_ms);
+    let origin = Origin { read_time, lineage: store.incarnation() };
     let wheel = TimerWheel::create(Arc::clone(directory), settings.wheel, origin)?;
     if condemned {
         directory.remove(CONDEMNED)?;

@@ -15,6 +15,7 @@
 
 mod bench;
 mod changes;
+mod clock_steps;
 mod counts;
 mod deadlines;
 mod every_change;
@@ -30,6 +31,7 @@ mod ops_returned;
 mod ordered;
 mod pending;
 mod planted;
+mod poison;
 mod races;
 mod reads;
 mod refiling;

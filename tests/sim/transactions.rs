@@ -381,7 +381,7 @@ fn terms(max_checks: u32) -> Terms {
 }
 
 impl Bench {
-    fn prepare(&self, moment: Moment, body: &str, terms: &Terms) -> PutAnswer {
+    pub(crate) fn prepare(&self, moment: Moment, body: &str, terms: &Terms) -> PutAnswer {
         let attributes = horolog::message::Attributes::default();
         let message = NewMessage { moment, attributes, body: body.to_owned().into() };
         let topic = TopicName::writable("orders").expect("a good name");
