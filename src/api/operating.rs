@@ -1,5 +1,7 @@
 //! `/livez`, `/readyz`, `/version`, `/metrics` and `GET /v1/limits`.
 
+use std::fmt::Write as _;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
@@ -12,7 +14,7 @@ use super::problem::{Code, Problem};
 use super::query::{NoParameters, parameters};
 use super::{Api, json, raw_put};
 use crate::metrics::{Held, Route};
-use crate::service::Readiness;
+use crate::service::{Readiness, SetAside};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -38,8 +40,8 @@ pub(super) async fn ready(State(api): State<Api>, request: Request) -> Response 
 
 fn readiness(api: &Api, parameters: &ReadyParameters) -> Result<Response, Problem> {
     let lines = match parameters.verbose.as_deref() {
-        None | Some("false") => "ok\n",
-        Some("" | "true") => "[+] http ok\n[+] store ok\nok\n",
+        None | Some("false") => "ok\n".to_owned(),
+        Some("" | "true") => format!("[+] http ok\n[+] store ok\n{}ok\n", set_aside(api)),
         Some(_) => return Err(Problem::invalid("verbose is true, false or nothing")),
     };
     match api.readiness() {
@@ -48,6 +50,23 @@ fn readiness(api: &Api, parameters: &ReadyParameters) -> Result<Response, Proble
             Err(Problem::new(Code::NotReady, format!("the server is not ready: {reason}")))
         }
     }
+}
+
+/// Stretches listed: the metric counts all.
+const LISTED_MAX: usize = 100;
+
+/// What is damaged is no reason to be not ready: all else is served.
+fn set_aside(api: &Api) -> String {
+    let Ok(service) = api.service() else { return String::new() };
+    let (count, listed) = service.quarantined();
+    if count == 0 {
+        return "[+] quarantine empty\n".to_owned();
+    }
+    let mut lines = format!("[!] quarantine {count} damaged stretches of the log are set aside\n");
+    for SetAside { file, at, length, reason } in listed.iter().rev().take(LISTED_MAX) {
+        let _ = writeln!(lines, "    {file} at {at}, {length} bytes: {reason}");
+    }
+    lines
 }
 
 #[derive(Serialize)]

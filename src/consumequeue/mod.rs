@@ -17,7 +17,7 @@ mod unit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError, File, Mapping};
@@ -28,6 +28,10 @@ use crate::clock::Timestamp;
 /// Units in the first file, and how often the size doubles.
 const FIRST_FILE_UNITS: u64 = 128;
 const DOUBLINGS: u32 = 11;
+
+/// Stands beside the files of a topic of which one was found damaged while running: the next start, which looks at few
+/// units, would not see it.
+const CONDEMNED: &str = "condemned";
 
 /// Why a queue cannot be opened or read.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -46,6 +50,8 @@ pub struct ConsumeQueue {
     queue: u16,
     first: AtomicU64,
     committed: AtomicU64,
+    /// A unit was found damaged.
+    condemned: AtomicBool,
     /// By index.
     files: RwLock<BTreeMap<usize, QueueFile>>,
 }
@@ -110,8 +116,14 @@ impl ConsumeQueue {
             queue,
             first: AtomicU64::new(first),
             committed: AtomicU64::new(length),
+            condemned: AtomicBool::new(false),
             files: RwLock::default(),
         };
+        match opened.directory.open(CONDEMNED) {
+            Ok(marker) => return Err(QueueError::Damaged { file: marker.path(), place: first }),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
         let mut place = first;
         while place < length {
             let extent = Extent::of(place);
@@ -238,7 +250,10 @@ impl ConsumeQueue {
         }
         let extent = Extent::of(place);
         let files = self.files.read();
-        let damaged = |file| QueueError::Damaged { file, place };
+        let damaged = |file| {
+            self.condemn();
+            QueueError::Damaged { file, place }
+        };
         let Some(file) = files.get(&extent.index) else {
             // It may have expired, and its file gone, since it was asked for.
             return match place < self.first() {
@@ -252,6 +267,17 @@ impl ConsumeQueue {
             return Err(damaged(file.file.path()));
         }
         Unit::decode(&bytes, place).ok_or_else(|| damaged(file.file.path()))
+    }
+
+    /// The next checkpoint fails, and with it the server ends; the next start builds again what is derived.
+    fn condemn(&self) {
+        if !self.condemned.swap(true, Ordering::AcqRel) {
+            let marked = self.directory.create(CONDEMNED, 0).map(drop);
+            if let Err(error) = marked.and_then(|()| self.directory.sync()) {
+                let directory = self.directory.path();
+                tracing::error!(directory, %error, "a damaged queue could not be marked");
+            }
+        }
     }
 
     /// The first place whose time is not before `time`, supposing that times grow along the queue. A hole
@@ -283,8 +309,12 @@ impl ConsumeQueue {
     ///
     /// # Errors
     ///
-    /// The disk's.
-    pub fn flush(&self) -> Result<(), DiskError> {
+    /// The disk's; [`QueueError::Damaged`] when a unit was found damaged.
+    pub fn flush(&self) -> Result<(), QueueError> {
+        if self.condemned.load(Ordering::Acquire) {
+            let file = format!("{}/{CONDEMNED}", self.directory.path());
+            return Err(QueueError::Damaged { file, place: self.first() });
+        }
         let dirty: Vec<_> = {
             let mut files = self.files.write();
             let dirty = files.values_mut().filter(|file| !file.synced);
@@ -301,7 +331,7 @@ impl ConsumeQueue {
         for file in dirty {
             file.sync()?;
         }
-        self.directory.sync()
+        Ok(self.directory.sync()?)
     }
 
     fn write(&self, place: u64, units: &[Unit]) -> Result<(), QueueError> {

@@ -74,6 +74,7 @@ pub struct Metrics {
     refused: Refused,
     carried: Counter,
     expired_unread: Counter,
+    quarantined: Counter,
     http: HttpRequests,
 }
 
@@ -121,6 +122,7 @@ impl Metrics {
             refused: Refused::new(|value| labelled(table::REFUSED, "limit", value)),
             carried: counter(table::CARRIED),
             expired_unread: counter(table::EXPIRED_UNREAD),
+            quarantined: counter(table::QUARANTINED),
             http: HttpRequests::new(),
             recorder,
         }
@@ -139,6 +141,11 @@ impl Metrics {
     /// So many messages had not been acknowledged when their retention was over.
     pub fn expired_unread(&self, count: u64) {
         self.expired_unread.increment(count);
+    }
+
+    /// So many stretches of the log have been set aside in all.
+    pub fn quarantined_in_all(&self, count: u64) {
+        self.quarantined.absolute(count);
     }
 
     /// Timed messages became readable, so long after their moment.

@@ -26,6 +26,7 @@ pub(super) const QUEUED_APPEND_BYTES: &str = "horolog_queued_append_bytes";
 pub(super) const REFUSED: &str = "horolog_refused_total";
 pub(super) const CARRIED: &str = "horolog_retention_carried_total";
 pub(super) const EXPIRED_UNREAD: &str = "horolog_expired_unread_total";
+pub(super) const QUARANTINED: &str = "horolog_quarantined_total";
 pub(super) const HTTP_REQUESTS: &str = "horolog_http_requests_total";
 
 pub(super) struct Figure {
@@ -42,7 +43,7 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
-pub(super) const FIGURES: [Figure; 22] = [
+pub(super) const FIGURES: [Figure; 23] = [
     Figure {
         name: ACCEPTED,
         kind: Kind::Counter,
@@ -174,6 +175,12 @@ pub(super) const FIGURES: [Figure; 22] = [
         kind: Kind::Counter,
         unit: Unit::Count,
         help: "Messages that a group had not acknowledged when their retention was over and their file went.",
+    },
+    Figure {
+        name: QUARANTINED,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Damaged stretches of the log that were set aside. /readyz?verbose lists them.",
     },
     Figure {
         name: HTTP_REQUESTS,

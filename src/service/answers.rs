@@ -10,7 +10,7 @@ use crate::config::{Flush, LeaseBounds, QueuedAppends, TopicCreation};
 use crate::consumer;
 pub use crate::consumer::{AckOutcome, Extended, Received};
 use crate::engine;
-use crate::message::record::DeathReason;
+use crate::message::record::{DamageReason, DeathReason};
 use crate::message::{
     Attributes, GroupName, GroupSettings, LevelTable, State, TagFilter, TopicName, TopicSettings,
 };
@@ -232,6 +232,15 @@ pub enum ReceiveError {
     Mismatch { reason: String },
     #[error("as many messages are out as may, to be acknowledged first; try again")]
     TooManyOut,
+}
+
+/// A damaged stretch of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    pub file: String,
+    pub at: u64,
+    pub length: u64,
+    pub reason: DamageReason,
 }
 
 /// A group as it is now.

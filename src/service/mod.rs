@@ -23,8 +23,8 @@ pub use answers::{
     Accepted, AckOutcome, ChangeError, DeadLetterPage, DeadLetterView, DeadLettersError,
     ExtendError, Extended, GroupError, GroupView, LookupError, MessageView, OpenError, PutError,
     Puts, Readiness, ReceiveError, ReceiveRequest, Received, ResetOffsetsError, SearchError,
-    SearchPage, ServiceConfig, TimerAccepted, TimerError, TopicError, TopicProgress, TopicView,
-    Unavailable, WithBody,
+    SearchPage, ServiceConfig, SetAside, TimerAccepted, TimerError, TopicError, TopicProgress,
+    TopicView, Unavailable, WithBody,
 };
 pub use check_calls::CheckCall;
 pub use scheduled::{
@@ -190,6 +190,18 @@ impl Service {
         Readiness::NotReady { reason }
     }
 
+    /// What of the log is set aside since it is damaged: how many stretches, and of each that the log still has the
+    /// file, where in it, and what is wrong.
+    pub fn quarantined(&self) -> (u64, Vec<SetAside>) {
+        let store = &self.0.engine.store;
+        let quarantined = store.quarantined();
+        let listed = quarantined.iter().map(|one| {
+            let (file, at) = store.place_in_file(one.from);
+            SetAside { file, at, length: one.length, reason: one.reason }
+        });
+        (quarantined.count, listed.collect())
+    }
+
     /// Messages that wait for their moment.
     pub fn pending(&self) -> u64 {
         self.0.engine.store.pending()
@@ -207,6 +219,7 @@ impl Service {
         metrics.set_held(Held::QueuedAppendBytes, usize::try_from(bytes).unwrap_or(usize::MAX));
         metrics.written_in_all(LogFile::ConsumeQueue, engine.store.queue_bytes_written());
         metrics.written_in_all(LogFile::TimerLog, engine.timer.log_bytes_written());
+        metrics.quarantined_in_all(engine.store.quarantined().count);
         let settled = engine.store.log().settled();
         metrics.written_in_all(LogFile::Snapshot, settled.bytes_written());
     }

@@ -179,6 +179,7 @@ impl Store {
         let mut dispatcher = self.dispatcher.lock();
         dispatcher.keep.forget_below(boundary.at);
         dispatcher.boundaries = dispatcher.boundaries.split_off(&boundary.at.get());
+        dispatcher.quarantined.forget_below(boundary.at);
         let expired = self.fold.expire(&state);
         self.log.let_go(boundary.at);
         self.index.forget_below(boundary.at);

@@ -158,6 +158,7 @@ impl Store {
             hold_until: dispatcher.keep.hold_until,
             segments: dispatcher.keep.segments.clone(),
             boundaries: dispatcher.boundaries.clone(),
+            quarantined: dispatcher.quarantined.clone(),
             timer,
             ..State::default()
         }

@@ -15,6 +15,7 @@ use super::StoreError;
 use super::groups::{Group, Groups, QueueKey};
 use super::keep::Keep;
 use super::levels::Levels;
+use super::quarantined::Quarantined;
 use super::state::Counts;
 use super::topics::{
     HALF_TOPIC_ID, LEVEL_TOPIC, LEVEL_TOPIC_ID, OP_TOPIC_ID, TIMER_TOPIC_ID, Topic, TopicAt, Topics,
@@ -25,8 +26,8 @@ use crate::message::TopicSettings;
 use crate::message::offset::Offset;
 use crate::message::record::{
     Ack, Acked, Cancel, Commit, Delivery, GroupSet, IdempotencyKey, Kind, LeaseExpired, Message,
-    Moved, Opened, Placement, Record, RecordError, Reschedule, Rollback, Round, StateEnd,
-    StatePart, TopicDeleted, TopicSet,
+    Moved, Opened, Placement, Quarantine, Record, RecordError, Reschedule, Rollback, Round,
+    StateEnd, StatePart, TopicDeleted, TopicSet,
 };
 use crate::message::timer_tag::TimerTag;
 use crate::stage::Watermark;
@@ -45,6 +46,8 @@ pub(super) struct Dispatcher {
     pub(super) boundaries: BTreeMap<u64, Vec<Offset>>,
     /// The parts of the state that is being written down.
     pub(super) parts: (Offset, Vec<Offset>),
+    /// What of the log is set aside.
+    pub(super) quarantined: Quarantined,
     pub(super) batch: Batch,
     /// The group at hand, kept for its room.
     pub(super) bytes: Vec<u8>,
@@ -58,6 +61,7 @@ impl Dispatcher {
             keep,
             boundaries: BTreeMap::new(),
             parts: (Offset::ZERO, Vec::new()),
+            quarantined: Quarantined::default(),
             batch: Batch::default(),
             bytes: Vec::new(),
         }
@@ -161,7 +165,7 @@ impl Fold {
             Kind::Move => self.fold_move(dispatcher, record),
             Kind::State => fold_state_part(dispatcher, record),
             Kind::StateEnd => fold_state_end(dispatcher, record),
-            Kind::Quarantine => Ok(()),
+            Kind::Quarantine => fold_quarantine(dispatcher, record),
             kind => {
                 // A later version writes these; this one would lose what they say.
                 return Err(StoreError::UnknownKind { kind, offset: record.header.offset.get() });
@@ -612,6 +616,11 @@ fn fold_state_end(dispatcher: &mut Dispatcher, record: &Record<'_>) -> Result<()
     if *at == end.at && parts.len() == end.parts as usize {
         dispatcher.boundaries.insert(end.at.get(), std::mem::take(parts));
     }
+    Ok(())
+}
+
+fn fold_quarantine(dispatcher: &mut Dispatcher, record: &Record<'_>) -> Result<(), FoldError> {
+    dispatcher.quarantined.add(Quarantine::decode(record)?);
     Ok(())
 }
 

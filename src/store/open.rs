@@ -341,6 +341,8 @@ impl DerivedIn {
         keep.forget_below(state.begin);
         let mut dispatcher = Dispatcher::new(state.at, state.counts, keep);
         dispatcher.boundaries = std::mem::take(&mut state.boundaries);
+        dispatcher.quarantined = std::mem::take(&mut state.quarantined);
+        dispatcher.quarantined.forget_below(state.begin);
         Ok((fold, dispatcher))
     }
 

@@ -1,7 +1,7 @@
 //! The state at a place in the log, as bytes: what a checkpoint holds.
 //!
 //! ```text
-//! version 4 · T: offset 8, next group number 8, previous hash 16, incarnation 8
+//! version 5 · T: offset 8, next group number 8, previous hash 16, incarnation 8
 //! durable upto 8 · settled pages written upto 8 · the log begins at 8
 //! counts: accepted 8, scheduled 8, fired 8, cancelled 8, dropped 8, timer units 8
 //! next topic id 4 · next group id 4
@@ -16,6 +16,7 @@
 //! level queues 4, each: delay ms 8, released up to 8
 //! latest time 8, hold until 8 · segments 4, each: begin 8, free after 8, messages 8, waiting 8
 //! boundaries 4, each: at 8, parts 4, each: offset 8
+//! set aside 8 · of them listed 4, each: from 8, length 8, reason 1
 //! index: length 4, bytes (the index's own format) · timer: length 4, bytes (the timer's own format)
 //! ```
 //!
@@ -32,13 +33,14 @@ use super::groups::{QueueKey, Reading};
 use super::keep::SegmentKeep;
 use super::levels::LevelQueue;
 use super::progress::QueueProgress;
+use super::quarantined::Quarantined;
 use crate::clock::Timestamp;
 use crate::commitlog::ScanFrom;
 use crate::message::offset::Offset;
-use crate::message::record::{RecordError, topic_type_number, topic_type_of};
+use crate::message::record::{DamageReason, RecordError, topic_type_number, topic_type_of};
 use crate::message::{GroupSettings, TopicType};
 
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// What dispatch has counted since the log began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +102,7 @@ pub(super) struct State {
     pub(super) hold_until: Timestamp,
     pub(super) segments: BTreeMap<u64, SegmentKeep>,
     pub(super) boundaries: BTreeMap<u64, Vec<Offset>>,
+    pub(super) quarantined: Quarantined,
     pub(super) index: Vec<u8>,
     pub(super) timer: Vec<u8>,
 }
@@ -115,6 +118,8 @@ pub enum StateError {
     NotText,
     #[error("a topic in the state has type {number}, which is not known")]
     TopicType { number: u8 },
+    #[error("a stretch in the state is set aside for reason {number}, which is not known")]
+    DamageReason { number: u8 },
     #[error("the settings of a group in the state: {0}")]
     Settings(#[from] RecordError),
     #[error("{0} bytes follow the state's end")]
@@ -182,6 +187,13 @@ impl State {
             out.count(parts.len());
             parts.iter().for_each(|part| out.u64(part.get()));
         }
+        out.u64(self.quarantined.count);
+        out.count(self.quarantined.listed.len());
+        for (&from, &(length, reason)) in &self.quarantined.listed {
+            out.u64(from);
+            out.u64(length);
+            out.bytes(&[reason as u8]);
+        }
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, StateError> {
@@ -223,6 +235,14 @@ impl State {
             let at = input.u64()?;
             Ok((at, input.list(|input| Ok(Offset::new(input.u64()?)))?))
         })?;
+        let count = input.u64()?;
+        let listed = input.list(|input| {
+            let (from, length) = (input.u64()?, input.u64()?);
+            let [number] = input.array()?;
+            let reason = DamageReason::of(number).ok_or(StateError::DamageReason { number })?;
+            Ok((from, (length, reason)))
+        })?;
+        let quarantined = Quarantined { count, listed: listed.into_iter().collect() };
         let (index, timer) = (input.part()?, input.part()?);
         if !input.0.is_empty() {
             return Err(StateError::Trailing(input.0.len()));
@@ -242,6 +262,7 @@ impl State {
             hold_until,
             segments: segments.into_iter().collect(),
             boundaries: boundaries.into_iter().collect(),
+            quarantined,
             index,
             timer,
         };

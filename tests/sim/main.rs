@@ -17,6 +17,7 @@ mod bench;
 mod changes;
 mod clock_steps;
 mod counts;
+mod damage;
 mod deadlines;
 mod every_change;
 mod groups;

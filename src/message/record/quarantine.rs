@@ -25,6 +25,26 @@ pub enum DamageReason {
     Body = 2,
 }
 
+impl DamageReason {
+    /// The reason that `number` is written for.
+    pub const fn of(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Unreadable),
+            2 => Some(Self::Body),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for DamageReason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Unreadable => "unreadable",
+            Self::Body => "the body is damaged",
+        })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     pub from: Offset,
@@ -49,11 +69,8 @@ impl Quarantine {
         if record.head.len() != HEAD || !record.body.is_empty() {
             return Err(RecordError::Head("a quarantine has a head of 24 bytes and no body"));
         }
-        let reason = match record.head[16] {
-            1 => DamageReason::Unreadable,
-            2 => DamageReason::Body,
-            _ => return Err(RecordError::Head("a quarantine's reason is not known")),
-        };
+        let reason = DamageReason::of(record.head[16]);
+        let reason = reason.ok_or(RecordError::Head("a quarantine's reason is not known"))?;
         if record.head[17..] != [0; 7] {
             return Err(RecordError::NotZero);
         }

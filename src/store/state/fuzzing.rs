@@ -79,6 +79,11 @@ pub(super) fn sample() -> State {
         hold_until: Timestamp::from_millis(78),
         segments: [(4096, segment), (8192, SegmentKeep::default())].into(),
         boundaries: [(8192, vec![Offset::new(8320), Offset::new(8960)])].into(),
+        quarantined: Quarantined {
+            count: 3,
+            listed: [(8256, (96, DamageReason::Body)), (9000, (64, DamageReason::Unreadable))]
+                .into(),
+        },
         index: vec![4, 5],
         timer: vec![1, 2, 3],
     }
