@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     Demo(DemoArgs),
     Bench(BenchArgs),
+    Verify(VerifyArgs),
+    Rebuild(RebuildArgs),
     #[command(flatten)]
     Client(Box<cli::Command>),
 }
@@ -55,6 +57,38 @@ pub(crate) struct DemoArgs {
     /// How many orders; the second act has a tenth of them
     #[arg(long, default_value_t = 10_000)]
     pub(crate) orders: usize,
+}
+
+/// Read a data directory whole and say what is damaged
+///
+/// No server may have it open; nothing in it is changed. The log is read record by record. Of what is derived
+/// from it the checkpoint's copies, the queues, the settled bits and the index are read; the timer's files are
+/// only listed, since a start reads those.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Exit codes: 0 all is whole, 1 something is damaged, 3 the directory cannot be read."
+)]
+pub(crate) struct VerifyArgs {
+    /// The data directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// table, to be read, or json, for programs
+    #[arg(long, value_name = "FORMAT", default_value = "table", hide_possible_values = true)]
+    pub(crate) output: cli::Output,
+}
+
+/// Make anew what is derived from the log of a data directory
+///
+/// No server may have it open. A start does the same by itself where it finds damage; this does it beforehand, and
+/// the next start then has nothing to replay. Nothing fires meanwhile.
+#[derive(Args)]
+#[command(verbatim_doc_comment, after_help = "Exit codes: 0 done, 3 the directory cannot be used.")]
+pub(crate) struct RebuildArgs {
+    /// The data directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 }
 
 /// Measure how many messages a second a running server stores

@@ -18,11 +18,12 @@ use horolog::clock::{Clock, SystemClock};
 use horolog::config::{Config, Given, LogFormat};
 use horolog::demo::{self, Verdict};
 use horolog::load::{self, Load, Until};
+use horolog::offline::{self, OfflineError, Shown};
 use horolog::shutdown::Signals;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use timerlog::disk::OsDirectory;
+use timerlog::disk::{Directory, OsDirectory};
 
-use command_line::{BenchArgs, Command, CommandLine, DemoArgs, ServeArgs};
+use command_line::{BenchArgs, Command, CommandLine, DemoArgs, RebuildArgs, ServeArgs, VerifyArgs};
 
 /// Files for what the store has open, and for connections that are being refused: so many, or a quarter of
 /// all where few are allowed.
@@ -51,6 +52,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(*args),
         Command::Demo(args) => demo(&args),
         Command::Bench(args) => bench(&args),
+        Command::Verify(args) => verify(&args),
+        Command::Rebuild(args) => rebuild(&args),
         Command::Client(command) => client(&command),
     };
     let exit = outcome.unwrap_or_else(|Failure { exit, message }| {
@@ -135,6 +138,45 @@ fn bench(args: &BenchArgs) -> Result<Exit, Failure> {
         ),
     );
     Ok(Exit::Fine)
+}
+
+fn verify(args: &VerifyArgs) -> Result<Exit, Failure> {
+    let directory = data_directory(&args.directory)?;
+    let shown = match args.output {
+        cli::Output::Table => Shown::Table,
+        cli::Output::Json => Shown::Json,
+    };
+    match offline::verify(&directory, &holder(), shown, &mut io::stdout()) {
+        Ok(true) => Ok(Exit::Fine),
+        Ok(false) => Ok(Exit::Broken),
+        Err(error) => Err(unusable(&error)),
+    }
+}
+
+fn rebuild(args: &RebuildArgs) -> Result<Exit, Failure> {
+    start_logging(LogFormat::Text, tracing::Level::WARN);
+    let directory = data_directory(&args.directory)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let rebuilt = offline::rebuild_all(&directory, holder(), &clock, &mut io::stdout());
+    rebuilt.map(|()| Exit::Fine).map_err(|error| unusable(&error))
+}
+
+fn holder() -> String {
+    format!("process {}", std::process::id())
+}
+
+fn unusable(error: &OfflineError) -> Failure {
+    Failure { exit: Exit::DataDirectory, message: error.to_string() }
+}
+
+/// One that is there: none is made.
+fn data_directory(path: &Path) -> Result<Arc<dyn Directory>, Failure> {
+    let refused = |message| Failure { exit: Exit::DataDirectory, message };
+    if !path.is_dir() {
+        return Err(refused(format!("there is no directory {}", path.display())));
+    }
+    let directory = OsDirectory::open(path).map_err(|error| refused(error.to_string()))?;
+    Ok(Arc::new(directory))
 }
 
 fn client(command: &cli::Command) -> Result<Exit, Failure> {

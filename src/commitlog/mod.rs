@@ -34,7 +34,7 @@ pub use append::{AppendError, SettleError, Turn};
 pub use completion::{Durability, Receipt};
 pub use flush::Flushed;
 pub use read::{LogReader, Next, ReadError, records};
-pub use recovery::{Damage, RecoverError, Recovered, ScanFrom, read_all, recover};
+pub use recovery::{Damage, RecoverError, Recovered, ScanFrom, WholeLog, read_all, recover};
 pub use settled::Outcome;
 
 use std::sync::Arc;

@@ -123,6 +123,13 @@ pub fn recover<E>(
     Ok(recovered)
 }
 
+/// A log that was only read.
+#[derive(Clone, Debug)]
+pub struct WholeLog {
+    pub damage: Vec<Damage>,
+    pub end: Offset,
+}
+
 /// Shows the whole records of a log that begins at `begin` to `see`, until that says that it has seen enough. What
 /// the chain was there is not known: the first whole group tells. Nothing is touched.
 ///
@@ -135,7 +142,7 @@ pub fn read_all(
     secrets: Secrets,
     begin: Offset,
     see: &mut dyn FnMut(&Record<'_>) -> bool,
-) -> Result<(), ReadError> {
+) -> Result<WholeLog, ReadError> {
     let row = Row::open(directory, segment_size, begin.get())?;
     let from = ScanFrom { offset: begin, ..ScanFrom::default() };
     let mut scan = Scan::new(&row, secrets, from);
@@ -144,7 +151,9 @@ pub fn read_all(
     }
     let seen = scan.run(&mut |record| if see(&record) { Err(Enough) } else { Ok(()) });
     match seen {
-        Ok(()) | Err(RecoverError::Fold(Enough)) => Ok(()),
+        Ok(()) | Err(RecoverError::Fold(Enough)) => {
+            Ok(WholeLog { damage: scan.damage, end: scan.at.offset })
+        }
         Err(RecoverError::Row(error)) => Err(error.into()),
         Err(RecoverError::Newer(error)) => Err(error),
         Err(RecoverError::Shorter { .. }) => {

@@ -137,7 +137,7 @@ impl ConsumeQueue {
             })?;
             opened.add(file, extent)?;
             // An older copy of the file has no unit here, or not this one.
-            opened.unit(extent.end().min(length) - 1)?;
+            opened.look(extent.end().min(length) - 1)?;
             place = extent.end();
         }
         opened.find_leftovers()?;
@@ -248,12 +248,26 @@ impl ConsumeQueue {
         if place < self.first() {
             return Ok(Unit::HOLE);
         }
+        self.look(place).inspect_err(|error| {
+            if let QueueError::Damaged { .. } = error {
+                self.condemn();
+            }
+        })
+    }
+
+    /// Reads every unit, and marks nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError::Damaged`] for the first that is not there.
+    pub fn check(&self) -> Result<(), QueueError> {
+        (self.first()..self.committed()).try_for_each(|place| self.look(place).map(drop))
+    }
+
+    fn look(&self, place: u64) -> Result<Unit, QueueError> {
         let extent = Extent::of(place);
         let files = self.files.read();
-        let damaged = |file| {
-            self.condemn();
-            QueueError::Damaged { file, place }
-        };
+        let damaged = |file| QueueError::Damaged { file, place };
         let Some(file) = files.get(&extent.index) else {
             // It may have expired, and its file gone, since it was asked for.
             return match place < self.first() {

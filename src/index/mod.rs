@@ -284,6 +284,23 @@ impl Index {
     }
 }
 
+/// Reads the runs that `manifest` lists, page by page, and changes nothing: how many pages are whole.
+///
+/// # Errors
+///
+/// [`IndexError::Damaged`] for the first that is not.
+pub fn check_files(directory: &dyn Directory, manifest: &[u8]) -> Result<u64, IndexError> {
+    let manifest = Manifest::decode(manifest).map_err(|damage| {
+        IndexError::damaged(format!("the manifest of {}", directory.path()), damage)
+    })?;
+    let mut pages = 0;
+    for &listed in &manifest.runs {
+        let run = Run::open(directory, listed, Arc::default());
+        pages += run.and_then(|run| run.check_pages()).map_err(IndexError::or_unreadable)?;
+    }
+    Ok(pages)
+}
+
 fn remove_all_but(directory: &dyn Directory, listed: &BTreeSet<u64>) -> Result<(), DiskError> {
     let kept: BTreeSet<_> = listed.iter().map(|&number| file_name(number)).collect();
     for name in directory.list()?.into_iter().filter(|name| !kept.contains(name)) {

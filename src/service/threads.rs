@@ -96,6 +96,8 @@ fn settings(config: &ServiceConfig, random: &[u8; 32]) -> Settings {
             queued_appends: config.queued_appends,
             key: derive(b"id key").into(),
             holder: format!("process {}", std::process::id()),
+            derived: store::Derived::default(),
+            progress: store::Progress::default(),
         },
         timer: timer::Settings::default(),
         levels: config.levels.clone(),

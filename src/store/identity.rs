@@ -96,7 +96,8 @@ impl Identity {
         Ok(Self::of(key, segment_size))
     }
 
-    fn read(directory: &dyn Directory) -> Result<Option<Self>, IdentityError> {
+    /// The identity of a directory that has one.
+    pub(super) fn read(directory: &dyn Directory) -> Result<Option<Self>, IdentityError> {
         let file = match directory.open(NAME) {
             Ok(file) => file,
             Err(error) if error.is_not_found() => return Ok(None),

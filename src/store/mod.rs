@@ -42,6 +42,7 @@ mod stripes;
 mod system_topics;
 mod topic_changes;
 mod topics;
+mod verify;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,7 +64,7 @@ pub use self::keep::SegmentKeep;
 pub use self::keys::Keys;
 pub use self::levels::{Level, Levels};
 pub use self::make_group::Made;
-pub use self::open::{OpenError, Settings, StoreOpened};
+pub use self::open::{Derived, OpenError, Progress, Settings, StoreOpened};
 pub use self::progress::QueueProgress;
 pub use self::quarantined::Quarantined;
 pub use self::resets::{Reset, Retry};
@@ -76,6 +77,7 @@ pub use self::topics::{
     FIRST_USER_TOPIC_ID, HALF_TOPIC, HALF_TOPIC_ID, LEVEL_TOPIC, LEVEL_TOPIC_ID, OP_TOPIC,
     OP_TOPIC_ID, Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic,
 };
+pub use self::verify::{Verified, VerifiedKind, VerifiedLog, verify};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError, ReleaseError};

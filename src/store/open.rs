@@ -56,6 +56,40 @@ pub struct Settings {
     pub key: [u8; 32],
     /// What a second process is told: who holds the lock.
     pub holder: String,
+    pub derived: Derived,
+    pub progress: Progress,
+}
+
+/// What becomes of the files that are derived from the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Derived {
+    /// They are trusted as far as a checkpoint vouches for them.
+    #[default]
+    AsCheckpointed,
+    /// All are built again from the log, whatever a checkpoint says. The directory must be there.
+    Anew,
+}
+
+/// Whoever is told how far a start has read the log.
+#[derive(Clone, Default)]
+pub struct Progress(Option<Arc<dyn Fn(Offset) + Send + Sync>>);
+
+impl Progress {
+    pub fn told_to(whom: impl Fn(Offset) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(whom)))
+    }
+
+    fn tell(&self, offset: Offset) {
+        if let Some(whom) = &self.0 {
+            whom(offset);
+        }
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Progress").finish_non_exhaustive()
+    }
 }
 
 /// Why a data directory was not opened. Nothing in it was overwritten.
@@ -63,6 +97,8 @@ pub struct Settings {
 pub enum OpenError {
     #[error("another process has the data directory {path} open: {holder}")]
     Locked { path: String, holder: String },
+    #[error("{path} is no data directory: it has no id.key")]
+    NotThere { path: String },
     #[error(transparent)]
     Disk(#[from] DiskError),
     #[error(transparent)]
@@ -75,6 +111,16 @@ pub enum OpenError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Append(#[from] AppendError),
+}
+
+impl OpenError {
+    pub(super) fn locked(root: &Arc<dyn Directory>, error: DiskError) -> Self {
+        if error.is_locked() {
+            Self::Locked { path: root.path(), holder: error.cause.to_string() }
+        } else {
+            error.into()
+        }
+    }
 }
 
 /// An opened store, and what the layers above need to know of the opening.
@@ -112,13 +158,11 @@ impl Store {
         now: Now,
     ) -> Result<StoreOpened, OpenError> {
         Identity::check(&*root)?;
-        let lock = root.lock(LOCK_NAME, &settings.holder).map_err(|error| {
-            if error.is_locked() {
-                OpenError::Locked { path: root.path(), holder: error.cause.to_string() }
-            } else {
-                error.into()
-            }
-        })?;
+        if settings.derived == Derived::Anew && Identity::read(&*root)?.is_none() {
+            return Err(OpenError::NotThere { path: root.path() });
+        }
+        let lock = root.lock(LOCK_NAME, &settings.holder);
+        let lock = lock.map_err(|error| OpenError::locked(&root, error))?;
         let identity = Identity::open(&*root, &settings.key, settings.segment_size)?;
         let log_directory = root.subdirectory("commitlog")?;
         let queues = root.subdirectory("consumequeue")?;
@@ -126,7 +170,10 @@ impl Store {
         let index = root.subdirectory("index")?;
         root.sync()?;
 
-        let (generation, state, reason) = read_state(&*root)?;
+        let (generation, mut state, mut reason) = read_state(&*root)?;
+        if settings.derived == Derived::Anew {
+            (state, reason) = (None, Some("that was asked for".to_owned()));
+        }
         let derived = DerivedIn {
             log: Arc::clone(&log_directory),
             secrets: identity.secrets,
@@ -151,6 +198,7 @@ impl Store {
         };
         let mut fold_record = |record: Record<'_>| {
             note_quarantine(&record, &mut known);
+            settings.progress.tell(record.header.offset);
             replay.record(&record)
         };
         let recovered = recover(

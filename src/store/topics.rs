@@ -193,7 +193,7 @@ fn open_queues(
     queues.collect()
 }
 
-fn directory_name(id: u32) -> String {
+pub(super) fn directory_name(id: u32) -> String {
     format!("{id:010}")
 }
 

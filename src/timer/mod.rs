@@ -124,6 +124,11 @@ impl Shared {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// How many units of the timer topic are in the wheel.
+    pub fn filed_upto(&self) -> u64 {
+        self.filed_upto.get()
+    }
+
     /// Whether everything that was to fire more than a minute ago has: nothing waits to be filed, and the slots
     /// before are done.
     pub fn is_caught_up(&self, store: &Store, now: Timestamp) -> bool {

@@ -22,6 +22,7 @@ mod levels;
 mod limits;
 mod long_poll;
 mod messages;
+mod offline;
 mod offsets;
 mod operating;
 mod process;

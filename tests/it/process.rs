@@ -50,6 +50,12 @@ fn running(command: &mut Command) -> Running {
     Running { child, address: address.expect("the line names the address"), output }
 }
 
+/// Ends it as a crash does.
+pub(crate) fn kill(mut running: Running) {
+    running.child.kill().expect("it runs");
+    running.child.wait().expect("it was started here");
+}
+
 pub(crate) fn stop(mut running: Running) {
     terminate(&running);
     running.child.wait().expect("it was started here");

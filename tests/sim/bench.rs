@@ -54,6 +54,8 @@ fn store_settings(flush: FlushMode) -> store::Settings {
         retention_ms: 72 * 3_600_000,
         key: [7; 32],
         holder: "a test".to_owned(),
+        derived: store::Derived::default(),
+        progress: store::Progress::default(),
     }
 }
 

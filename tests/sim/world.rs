@@ -408,6 +408,8 @@ impl World {
                 queued_appends: QueuedAppends::default(),
                 key: [7; 32],
                 holder: "the simulation".to_owned(),
+                derived: store::Derived::default(),
+                progress: store::Progress::default(),
             },
             timer: timer::Settings {
                 wheel: WHEEL,

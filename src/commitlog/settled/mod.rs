@@ -26,7 +26,7 @@ mod fuzzing;
 mod journal;
 mod page;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -525,6 +525,37 @@ impl Inner {
         let (_, &mut median, _) = used.select_nth_unstable(middle);
         self.pages.retain(|_, cached| cached.state != PageState::Clean || cached.used > median);
     }
+}
+
+/// Reads the files in `directory`, which a checkpoint vouches for, and changes nothing: how many pages are whole. Files
+/// of which the journal has newer pages, as a start writes them, are not compared with their digests.
+///
+/// # Errors
+///
+/// As [`Settled::open`].
+pub fn check_files(
+    directory: Arc<dyn Directory>,
+    segment_size: u64,
+    written_upto: Offset,
+    floor: Offset,
+) -> Result<u64, SettledError> {
+    let journal = Journal::read(&*directory)?.unwrap_or_default();
+    let settled = Settled::over(directory, segment_size);
+    let (first, _) = settled.first_kept(floor);
+    if journal.durable_upto < written_upto {
+        return Err(SettledError::Stale { file: settled.directory.path() });
+    }
+    let of_segment = |number: u64| number / settled.pages_per_segment;
+    let journaled: BTreeSet<_> =
+        journal.pages.iter().map(|&(number, _)| of_segment(number)).collect();
+    let mut pages = 0;
+    for (segment, digest) in journal.digests {
+        if segment >= first && !journaled.contains(&segment) {
+            settled.check_file(segment, digest)?;
+            pages += settled.pages_per_segment;
+        }
+    }
+    Ok(pages)
 }
 
 #[cfg(test)]

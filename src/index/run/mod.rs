@@ -175,6 +175,12 @@ impl Run {
         self.whole_page(bytes, number)
     }
 
+    /// Reads every page: so many.
+    pub(super) fn check_pages(&self) -> Result<u64, IndexError> {
+        (0..self.pages()).try_for_each(|number| self.page(number).map(drop))?;
+        Ok(self.pages())
+    }
+
     fn whole_page(&self, bytes: Box<[u8; PAGE_LENGTH]>, number: u64) -> Result<Page, IndexError> {
         let before = number * PAGE_ENTRIES as u64;
         let left = usize::try_from(self.header.entries - before).unwrap_or(usize::MAX);
