@@ -18,6 +18,7 @@ mod changes;
 mod counts;
 mod deadlines;
 mod every_change;
+mod full_disk;
 mod groups;
 mod keys;
 mod levels;
