@@ -10,6 +10,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::scratch::Scratch;
+use crate::traced::Tracer;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_horolog");
 
 /// Long past anything a healthy server needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,15 +52,25 @@ pub(crate) enum Killed {
 impl Server {
     /// Starts the binary on the scratch's data directory.
     pub(crate) fn spawn(scratch: &Scratch, more: &[&str]) -> Self {
+        Self::spawn_by(Command::new(BINARY), scratch, more)
+    }
+
+    /// The same, with some of its system calls tampered with.
+    pub(crate) fn spawn_traced(scratch: &Scratch, tracer: &Tracer) -> Self {
+        Self::spawn_by(tracer.command(BINARY), scratch, &[])
+    }
+
+    fn spawn_by(mut command: Command, scratch: &Scratch, more: &[&str]) -> Self {
         let log = std::fs::File::options().create(true).append(true).open(scratch.log());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_horolog"));
         for (name, _) in std::env::vars_os() {
             // Settings of whoever runs the test are not this server's.
             if name.to_string_lossy().starts_with("HOROLOG_") {
                 command.env_remove(name);
             }
         }
+        // Small, as its other files are; a flag may say otherwise.
         let mut child = command
+            .env("HOROLOG_DISK_RESERVE", "1MiB")
             .arg("serve")
             .args(SETTINGS)
             .arg("--data-dir")
