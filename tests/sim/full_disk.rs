@@ -24,6 +24,10 @@ impl World {
         self.step_named("space")?;
         if self.lives() == lives {
             self.refuses_new_work()?;
+            self.settle()?;
+        }
+        if self.lives() == lives {
+            self.has_room_for_what_was_accepted()?;
         }
         for _ in 0..=self.index(LONGEST) {
             self.operation_on_a_full_disk()?;
@@ -44,6 +48,14 @@ impl World {
         // The index may be behind, and say so first.
         let refused = put.err().ok_or("the disk is nearly full, and a message was taken")?;
         self.coverage.refused_for_room += u64::from(is_for_want_of_room(&refused));
+        Ok(())
+    }
+
+    /// The flush, which looks for room as everybody does, has found some for the log.
+    fn has_room_for_what_was_accepted(&self) -> Checked {
+        let turn = self.engine().store.log().turn_for_accepted(96);
+        let full = matches!(turn, Err(AppendError::StorageFull));
+        ensure!(!full, "the reserve is not touched, and an ack or a cancel finds no room");
         Ok(())
     }
 
