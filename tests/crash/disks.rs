@@ -2,6 +2,7 @@
 //!
 //! They take root and some tools. Where those are missing the test says why and checks nothing.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -57,20 +58,12 @@ impl Disk {
         let source = make(above.path())?;
         let mounted_at = above.path().join("mounted");
         std::fs::create_dir(&mounted_at).expect("the directory is new");
-        let disk = Self { _above: above, mounted_at, source };
-        disk.mount()?;
-        Ok(disk)
+        mount(&source, &mounted_at)?;
+        Ok(Self { _above: above, mounted_at, source })
     }
 
     pub(crate) fn mount(&self) -> Result<(), String> {
-        let mut mount = Command::new("mount");
-        match &self.source {
-            Source::Memory { size } => {
-                mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
-            }
-            Source::Image(image) => mount.args(["-o", "loop"]).arg(image),
-        };
-        run(mount.arg(&self.mounted_at))
+        mount(&self.source, &self.mounted_at)
     }
 
     /// Changes how it is mounted: `ro`, `rw`, or the size of one in memory.
@@ -89,7 +82,7 @@ impl Disk {
 
     /// Writes a file until not a byte fits any more, and answers how long it is.
     pub(crate) fn fill(&self, name: &str) -> u64 {
-        use std::io::{ErrorKind, Write};
+        use std::io::ErrorKind;
         let path = self.mounted_at.join(name);
         let mut file = std::fs::File::create(path).expect("a name needs no room here");
         let block = [0x5A; 4096];
@@ -108,6 +101,17 @@ impl Disk {
     }
 }
 
+fn mount(source: &Source, at: &Path) -> Result<(), String> {
+    let mut mount = Command::new("mount");
+    match source {
+        Source::Memory { size } => {
+            mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+        }
+        Source::Image(image) => mount.args(["-o", "loop"]).arg(image),
+    };
+    run(mount.arg(at))
+}
+
 impl Drop for Disk {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -118,9 +122,13 @@ impl Drop for Disk {
     }
 }
 
-/// What a test that cannot be run says. It has checked nothing, and does not look as if it had.
+/// What a test that cannot be run says. It has checked nothing, and does not look as if it had: what is printed by
+/// tests that do not fail is kept from whoever runs them, so this goes past that.
 pub(crate) fn skipped(why: &str) {
-    println!("SKIPPED, nothing was checked: {why}");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    writeln!(std::io::stderr(), "SKIPPED {test}, nothing was checked: {why}")
+        .expect("whoever runs tests reads what they say");
 }
 
 /// Runs the command; what it said when it failed.

@@ -3,6 +3,10 @@
 //! What a failed fdatasync leaves on the disk nobody knows: the kernel may have dropped the pages, and a second call
 //! would answer as if it had not. So the server answers nobody any more, ends with a code of its own, and syncs that
 //! file never again; what was acknowledged before is there at the next start.
+//!
+//! ```text
+//! HOROLOG_FAILED_FLUSHES=100 cargo test --release --test crash failed_flush -- --nocapture
+//! ```
 
 use std::time::Duration;
 

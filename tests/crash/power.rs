@@ -3,6 +3,10 @@
 //! The file system in an image file is shut down under load, its journal not flushed: what was not synced is lost, as
 //! when the power goes. Then it is mounted again, which recovers its journal, the server starts on what there is, and
 //! the audit asks for all that was acknowledged.
+//!
+//! ```text
+//! HOROLOG_POWER_CUTS=100 cargo test --release --test crash power -- --nocapture
+//! ```
 
 use std::path::Path;
 use std::process::Command;
