@@ -11,7 +11,8 @@ use tempfile::TempDir;
 /// A mounted file system; unmounted when this is dropped, unless the test has failed.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    _above: TempDir,
+    /// Removed with the disk; there until then.
+    above: Option<TempDir>,
     mounted_at: PathBuf,
     source: Source,
 }
@@ -59,7 +60,7 @@ impl Disk {
         let mounted_at = above.path().join("mounted");
         std::fs::create_dir(&mounted_at).expect("the directory is new");
         mount(&source, &mounted_at)?;
-        Ok(Self { _above: above, mounted_at, source })
+        Ok(Self { above: Some(above), mounted_at, source })
     }
 
     pub(crate) fn mount(&self) -> Result<(), String> {
@@ -115,6 +116,8 @@ fn mount(source: &Source, at: &Path) -> Result<(), String> {
 impl Drop for Disk {
     fn drop(&mut self) {
         if std::thread::panicking() {
+            // What is below would go with it.
+            self.above.take().map(TempDir::keep);
             println!("kept mounted: {}", self.mounted_at.display());
         } else if let Err(why) = self.unmount() {
             println!("{} is still mounted: {why}", self.mounted_at.display());
