@@ -4,6 +4,10 @@
 //! when the power goes. Then it is mounted again, which recovers its journal, the server starts on what there is, and
 //! the audit asks for all that was acknowledged.
 //!
+//! The server is halted before, and not in the midst of a call. An ext4 that is shut down while an fdatasync is under
+//! way may have lost the very last one that was answered (Linux 6.18: 14 of 762 shutdowns under a loop of nothing but
+//! pwrite and fdatasync into an allocated file, none of 494 when the loop had ended 20 ms before).
+//!
 //! ```text
 //! HOROLOG_POWER_CUTS=100 cargo test --release --test crash power -- --nocapture
 //! ```
@@ -44,6 +48,7 @@ async fn cut_the_power(kind: FileSystem) {
         let mut running = run.load.start(address);
         let moment = run.moment(SOON) + Duration::from_millis(100);
         run.keep_up(&mut running, moment).await;
+        server.halt();
         if let Err(why) = shut_down(disk.path()) {
             server.kill();
             run.load.stop(running).await;

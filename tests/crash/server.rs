@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, entries};
 use crate::traced::Tracer;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_horolog");
@@ -110,6 +110,21 @@ impl Server {
         match status.signal() {
             Some(9) => Killed::Running,
             _ => Killed::Ended(status),
+        }
+    }
+
+    /// Stops every thread; none of them is in the midst of a call when this returns.
+    pub(crate) fn halt(&self) {
+        let kill = format!("kill -STOP {}", self.pid());
+        let status = Command::new("sh").args(["-c", &kill]).status().expect("there is a shell");
+        assert!(status.success(), "{kill}: {status}");
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_stopped = |task: std::path::PathBuf| {
+            let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        };
+        while !entries(tasks.as_ref()).into_iter().all(is_stopped) {
+            std::thread::yield_now();
         }
     }
 
