@@ -171,6 +171,7 @@ fn service_config(config: &Config) -> ServiceConfig {
         queues_per_topic: config.queues_per_topic,
         checkpoint_interval_ms: config.checkpoint_interval_ms,
         retention_ms: config.retention_ms,
+        disk_reserve: config.disk_reserve,
         levels: config.delay_levels.clone(),
         queued_appends: config.queued_appends,
         leases: config.leases,

@@ -12,13 +12,14 @@ use tokio::sync::Notify;
 
 use crate::clock::{Clock, Now};
 use crate::commitlog::Damage;
-use crate::config::LeaseBounds;
+use crate::config::{DiskReserve, LeaseBounds};
 use crate::consumer::long_poll::LongPolls;
 use crate::consumer::{Consumers, ExpiryStage};
 use crate::delay;
 use crate::index::IndexStage;
 use crate::message::LevelTable;
 use crate::retention::{RetentionObserver, RetentionStage};
+use crate::space::{Marks, SpaceStage, Watch};
 use crate::stage::{Stage, Stages};
 use crate::store::checkpoint::{CheckpointStage, Checkpointed, Participant};
 use crate::store::dispatch::DispatchStage;
@@ -35,6 +36,8 @@ pub struct Settings {
     /// What the delay levels delay by.
     pub levels: LevelTable,
     pub leases: LeaseBounds,
+    /// What of the disk is kept free for what was accepted.
+    pub disk_reserve: DiskReserve,
     pub checkpoint_interval: Duration,
     /// Random, and another at each start: message ids hold numbers drawn from it.
     pub seed: u64,
@@ -84,6 +87,8 @@ pub struct Engine {
     /// Told when a host is to be asked for a check.
     pub check_calls: Arc<Notify>,
     pub timer: Arc<timer::Shared>,
+    /// How full the disk is.
+    pub space: Arc<Watch>,
     /// Reads what is pending.
     pub pending: timer::Pending,
     participant: Arc<timer::TimerParticipant>,
@@ -131,6 +136,10 @@ impl Engine {
         let levels = delay::open(&store, &settings.levels, delay, releases, now.wall)?;
         let consumers = Arc::new(Consumers::new(Arc::clone(&store), settings.leases));
 
+        let total = store.room().space()?.total;
+        let marks = Marks::of(settings.disk_reserve, total, store.log().segment_size());
+        let space = Arc::new(Watch::new(marks));
+
         let mut stages: Vec<Box<dyn Stage>> = vec![
             Box::new(FlushStage::new(Arc::clone(&store), clock, flushes)),
             Box::new(DispatchStage::new(Arc::clone(&store))),
@@ -146,6 +155,7 @@ impl Engine {
             settings.store.retention_ms,
             retained,
         )));
+        stages.push(Box::new(SpaceStage::new(Arc::clone(&store), Arc::clone(&space))));
         stages.push(Box::new(CheckpointStage::new(
             Arc::clone(&store),
             Arc::clone(&timer.participant) as Arc<dyn Participant>,
@@ -159,6 +169,7 @@ impl Engine {
             check_polls,
             check_calls,
             timer: timer.shared,
+            space,
             pending,
             participant: timer.participant,
             seed: settings.seed,

@@ -7,7 +7,7 @@
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`delay`], [`consumer`] ·
-//! [`producer`] · [`transaction`], [`retention`] · [`engine`] · [`service`] · [`api`] · [`check_back`] · [`app`]. Beside them, speaking
+//! [`producer`] · [`transaction`], [`retention`], [`space`] · [`engine`] · [`service`] · [`api`] · [`check_back`] · [`app`]. Beside them, speaking
 //! HTTP only: [`client`] · [`cli`]; and [`outbound`], by which the server calls its users.
 //!
 //! Decisions that are easy to miss, each argued in its room:
@@ -43,6 +43,8 @@
 //!   again.
 //! - **A message's first offset is its name for ever**, where it is read may change ([`store::Store::home`]): a move is a
 //!   body and nothing else, and what gives it its moment is carried on by records that were there before.
+//! - **Nothing is given up on a full disk** ([`space`]): who finds no room keeps what it was about to write and
+//!   tries again. New work is refused before that, and a ballast makes way for what was accepted.
 //! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start
 //!   fills a new one from the timer topic.
 
@@ -73,6 +75,7 @@ pub mod rebuild;
 pub mod retention;
 pub mod service;
 pub mod shutdown;
+pub mod space;
 pub mod stage;
 pub mod store;
 pub mod timer;

@@ -12,6 +12,7 @@ use crate::config::{Deadlines, LeaseBounds, QueuedAppends};
 use crate::consumer::INVISIBLE_FOR_MS;
 use crate::message::MAX_DELAY_MS;
 use crate::service::{MAX_BUCKETS, MAX_BULK_CANCEL};
+use crate::space::Marks;
 
 /// Most headers of a request.
 pub(super) const MAX_HEADERS: usize = 100;
@@ -76,7 +77,8 @@ impl Limits {
         MAX_BATCH_BYTES * 3 + 2 * ENVELOPE_BYTES
     }
 
-    pub(super) fn written(&self) -> impl Serialize + use<> {
+    /// With the watermarks of the disk, which are known when the data directory is open.
+    pub(super) fn written(&self, disk: Option<Marks>) -> impl Serialize + use<> {
         Written {
             body_bytes: self.body_bytes,
             json_put_bytes: self.json_put_bytes(),
@@ -97,6 +99,8 @@ impl Limits {
             queued_append_bytes: self.queued_appends.bytes,
             leases: self.leases.all,
             queue_leases: self.leases.per_queue,
+            disk_reserve_bytes: disk.map(|marks| marks.refuse_below),
+            disk_ballast_bytes: disk.map(|marks| marks.ballast),
             name_bytes: MAX_LABEL_LENGTH,
             keys: MAX_KEYS,
             properties_bytes: MAX_PROPERTIES_LENGTH,
@@ -145,6 +149,8 @@ struct Written {
     queued_append_bytes: u64,
     leases: usize,
     queue_leases: usize,
+    disk_reserve_bytes: Option<u64>,
+    disk_ballast_bytes: Option<u64>,
     name_bytes: usize,
     keys: usize,
     properties_bytes: usize,

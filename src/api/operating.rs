@@ -39,18 +39,28 @@ pub(super) async fn ready(State(api): State<Api>, request: Request) -> Response 
 }
 
 fn readiness(api: &Api, parameters: &ReadyParameters) -> Result<Response, Problem> {
-    let lines = match parameters.verbose.as_deref() {
-        None | Some("false") => "ok\n".to_owned(),
-        Some("" | "true") => format!("[+] http ok\n[+] store ok\n{}ok\n", set_aside(api)),
+    let verbose = match parameters.verbose.as_deref() {
+        None | Some("false") => false,
+        Some("" | "true") => true,
         Some(_) => return Err(Problem::invalid("verbose is true, false or nothing")),
     };
     match api.readiness() {
-        Readiness::Ready => Ok(text(TEXT, lines)),
+        Readiness::Ready if verbose => {
+            Ok(text(TEXT, format!("{HTTP_AND_STORE}{}[+] disk ok\nok\n", set_aside(api))))
+        }
+        Readiness::Degraded { part, reason } if verbose => {
+            let aside = set_aside(api);
+            Ok(text(TEXT, format!("{HTTP_AND_STORE}{aside}[-] {part} {reason}\nok, degraded\n")))
+        }
+        // Whoever sends traffic by this answer goes on: messages are handed out and acknowledged.
+        Readiness::Ready | Readiness::Degraded { .. } => Ok(text(TEXT, "ok\n")),
         Readiness::NotReady { reason } => {
             Err(Problem::new(Code::NotReady, format!("the server is not ready: {reason}")))
         }
     }
 }
+
+const HTTP_AND_STORE: &str = "[+] http ok\n[+] store ok\n";
 
 /// Stretches listed: the metric counts all.
 const LISTED_MAX: usize = 100;
@@ -100,7 +110,8 @@ fn figures(api: &Api) -> String {
 }
 
 pub(super) async fn limits(State(api): State<Api>, request: Request) -> Response {
-    let answer = |NoParameters {}| json(StatusCode::OK, &api.shared.limits.written());
+    let disk = api.service().ok().map(|service| service.disk_marks());
+    let answer = |NoParameters {}| json(StatusCode::OK, &api.shared.limits.written(disk));
     api.answer(Route::Limits, plain(&request).map(answer))
 }
 

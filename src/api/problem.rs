@@ -218,6 +218,7 @@ impl Code {
             Self::RequestTimeout => Some(Bound::BodyTime),
             Self::TooManyWaiting => Some(Bound::WaitingReceives),
             Self::TooManyLeases => Some(Bound::Leases),
+            Self::StorageFull => Some(Bound::DiskReserve),
             _ => None,
         }
     }

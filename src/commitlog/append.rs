@@ -43,8 +43,8 @@ pub enum AppendError {
     /// The index is behind: too many of its entries wait for the disk.
     #[error("the index is behind: too many of its entries wait for the disk")]
     IndexBehind,
-    /// No room for another segment.
-    #[error("the disk has no room for another log segment")]
+    /// What room there is left is for what was accepted before, or there is none for another segment.
+    #[error("the disk is full, or so nearly that nothing new is taken")]
     StorageFull,
     /// More than fits one group. A bug of the caller: the limits at the door are lower.
     #[error("{length} bytes do not fit one append group of {limit}")]
@@ -59,6 +59,14 @@ pub(super) enum Work {
     New,
     /// It follows from what was accepted before.
     Accepted,
+}
+
+/// Whether the log takes what is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewWork {
+    Taken,
+    /// The room that is left is for what was accepted before.
+    Refused,
 }
 
 /// A group on its way to the disk.
@@ -88,6 +96,7 @@ pub(super) struct Appender {
     prepared: u64,
     /// The disk refused the segment after that.
     full: bool,
+    new_work: NewWork,
     failed: Option<RowError>,
     /// The group that holds the latest decision.
     latest: Arc<Completion>,
@@ -107,6 +116,7 @@ impl Appender {
             segment_size,
             prepared,
             full: false,
+            new_work: NewWork::Taken,
             failed: None,
             latest,
             magic,
@@ -173,6 +183,14 @@ impl Appender {
         self.full = true;
     }
 
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    pub(super) fn set_new_work(&mut self, new_work: NewWork) {
+        self.new_work = new_work;
+    }
+
     /// Nothing is appended any more; whoever waits is told.
     pub(super) fn fail(&mut self, error: RowError) {
         for group in self.take() {
@@ -190,6 +208,9 @@ impl Appender {
     fn make_room(&mut self, length: usize, work: Work) -> Result<(), AppendError> {
         if let Some(error) = &self.failed {
             return Err(AppendError::Failed(error.clone()));
+        }
+        if (work, self.new_work) == (Work::New, NewWork::Refused) {
+            return Err(AppendError::StorageFull);
         }
         let (more_records, more_bytes) = match work {
             Work::New => (0, 0),

@@ -30,7 +30,7 @@ mod read;
 mod recovery;
 pub mod settled;
 
-pub use append::{AppendError, SettleError, Turn};
+pub use append::{AppendError, NewWork, SettleError, Turn};
 pub use completion::{Durability, Receipt};
 pub use flush::Flushed;
 pub use read::{LogReader, Next, ReadError, records};
@@ -132,6 +132,16 @@ impl CommitLog {
     pub fn bounded(mut self, bounds: QueuedAppends) -> Self {
         self.appender.get_mut().set_bounds(bounds);
         self
+    }
+
+    /// Takes new work from here on, or refuses it.
+    pub fn set_new_work(&self, new_work: NewWork) {
+        self.appender.lock().set_new_work(new_work);
+    }
+
+    /// Whether the disk had no room for the next segment, when it was last asked.
+    pub fn is_full(&self) -> bool {
+        self.appender.lock().is_full()
     }
 
     /// What was appended and is not durable yet.

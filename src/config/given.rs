@@ -55,6 +55,11 @@ pub struct Given {
     #[serde(deserialize_with = "scalar")]
     pub retention: Option<String>,
 
+    /// Free space below which new messages are refused with 507, so that what was accepted has room to go on; auto goes by the size of the disk [default: auto]
+    #[arg(long, env = "HOROLOG_DISK_RESERVE", value_name = "auto|SIZE")]
+    #[serde(deserialize_with = "scalar")]
+    pub disk_reserve: Option<String>,
+
     /// Largest body of a message, at most 4MiB [default: 4MiB]
     #[arg(long, env = "HOROLOG_MAX_BODY", value_name = "SIZE")]
     #[serde(deserialize_with = "scalar")]
@@ -200,6 +205,7 @@ impl Given {
             segment_size: self.segment_size.or(file.segment_size),
             checkpoint_interval: self.checkpoint_interval.or(file.checkpoint_interval),
             retention: self.retention.or(file.retention),
+            disk_reserve: self.disk_reserve.or(file.disk_reserve),
             max_body: self.max_body.or(file.max_body),
             max_connections: self.max_connections.or(file.max_connections),
             max_waiting_receives: self.max_waiting_receives.or(file.max_waiting_receives),

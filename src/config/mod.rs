@@ -92,6 +92,14 @@ impl Default for QueuedAppends {
     }
 }
 
+/// How much of the disk is kept free for what was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskReserve {
+    /// By the size of the disk and of the log's files.
+    Auto,
+    Bytes(u64),
+}
+
 /// How many messages may be out, or waiting in memory to be handed out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBounds {
@@ -117,6 +125,7 @@ pub struct Config {
     pub segment_size: u64,
     pub checkpoint_interval_ms: u64,
     pub retention_ms: u64,
+    pub disk_reserve: DiskReserve,
     pub max_body: usize,
     pub max_connections: usize,
     pub max_waiting_receives: usize,
@@ -167,6 +176,7 @@ impl Config {
             checkpoint_interval_ms: rules::CHECKPOINT_INTERVAL
                 .read(given.checkpoint_interval.as_deref())?,
             retention_ms: rules::RETENTION.read(given.retention.as_deref())?,
+            disk_reserve: rules::DISK_RESERVE.read(given.disk_reserve.as_deref())?,
             max_body: in_memory(max_body),
             max_connections: rules::MAX_CONNECTIONS.read(given.max_connections.as_deref())?,
             max_waiting_receives: rules::MAX_WAITING_RECEIVES

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::LogFormat;
 use super::rule::{Rule, between, levels, one_of, size_between, time_between};
+use super::{DiskReserve, LogFormat};
 use crate::message::LevelTable;
 
 const KIB: u64 = 1 << 10;
@@ -77,6 +77,15 @@ pub(super) const RETENTION: Rule<u64> = Rule {
     default: "72h",
     allowed: "a duration from 1s to 400d",
     parse: |text| time_between(text, SECOND, 400 * 24 * HOUR),
+};
+pub(super) const DISK_RESERVE: Rule<DiskReserve> = Rule {
+    key: "disk_reserve",
+    default: "auto",
+    allowed: "auto, or a size from 0 to 1024GiB",
+    parse: |text| match text {
+        "auto" => Some(DiskReserve::Auto),
+        size => size_between(size, 0, 1024 * GIB).map(DiskReserve::Bytes),
+    },
 };
 pub(super) const MAX_BODY: Rule<u64> = Rule {
     key: "max_body",

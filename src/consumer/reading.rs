@@ -123,7 +123,7 @@ impl Consumers {
         start: impl Fn(u16, &Queue) -> Result<Option<u64>, E>,
     ) -> Result<(Start, Receipt), E> {
         let room = OffsetsReset { queues: vec![None; topic.queues.len()], ..record.clone() };
-        let mut turn = self.store.log().turn(room.encode().len())?;
+        let mut turn = self.store.log().turn_for_accepted(room.encode().len())?;
         let queues = (0..).zip(&topic.queues).map(|(number, queue)| start(number, queue));
         let queues = queues.collect::<Result<Vec<_>, E>>()?;
         let retries = self.store.system_topic(Holds::Retries, group, topic.id);

@@ -100,7 +100,12 @@ pub async fn run(
 ) -> Result<Verdict, DemoError> {
     let seed = crate::message::record::read_u64(&random, 0);
     let scratch = Scratch::make(seed)?;
-    let given = Given { listen: Some("127.0.0.1:0".to_owned()), ..Given::default() };
+    let given = Given {
+        listen: Some("127.0.0.1:0".to_owned()),
+        // It is over in a minute: nothing is worth keeping room for.
+        disk_reserve: Some("0".to_owned()),
+        ..Given::default()
+    };
     let world = World { directory: scratch.directory(), clock: Arc::clone(&clock), random };
     let app = App::start(&Config::new(&given)?, world).await?;
     writeln!(output, "A server of its own on http://{}, data in {scratch}", app.address())?;

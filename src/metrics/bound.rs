@@ -16,10 +16,11 @@ pub enum Bound {
     WaitingReceives,
     Leases,
     QueuedAppends,
+    DiskReserve,
 }
 
 impl Bound {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Connections,
         Self::HeaderBytes,
         Self::HeaderTime,
@@ -31,6 +32,7 @@ impl Bound {
         Self::WaitingReceives,
         Self::Leases,
         Self::QueuedAppends,
+        Self::DiskReserve,
     ];
 
     pub(super) const fn label(self) -> &'static str {
@@ -46,6 +48,7 @@ impl Bound {
             Self::WaitingReceives => "waiting_receives",
             Self::Leases => "leases",
             Self::QueuedAppends => "queued_appends",
+            Self::DiskReserve => "disk_reserve",
         }
     }
 }

@@ -75,6 +75,8 @@ pub struct Metrics {
     carried: Counter,
     expired_unread: Counter,
     quarantined: Counter,
+    disk_free: Gauge,
+    disk_pressure: Gauge,
     http: HttpRequests,
 }
 
@@ -123,6 +125,8 @@ impl Metrics {
             carried: counter(table::CARRIED),
             expired_unread: counter(table::EXPIRED_UNREAD),
             quarantined: counter(table::QUARANTINED),
+            disk_free: gauge(table::DISK_FREE),
+            disk_pressure: gauge(table::DISK_PRESSURE),
             http: HttpRequests::new(),
             recorder,
         }
@@ -197,6 +201,13 @@ impl Metrics {
             #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 of anything")]
             gauge.set(count as f64);
         }
+    }
+
+    /// So many bytes are free on the disk; 0, 1 or 2 watermarks are passed.
+    pub fn set_disk(&self, free: u64, marks_passed: u8) {
+        #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 bytes")]
+        self.disk_free.set(free as f64);
+        self.disk_pressure.set(f64::from(marks_passed));
     }
 
     /// The disk made one group durable in this time.
@@ -318,6 +329,7 @@ mod tests {
         metrics.http_request(Route::PutMessage, 418);
         metrics.refused(Bound::Leases);
         metrics.set_held(Held::AnswerBytes, 17);
+        metrics.set_disk(4096, 1);
         metrics.tidy();
         let text = metrics.render();
         for line in [
@@ -334,6 +346,8 @@ mod tests {
             "horolog_refused_total{limit=\"leases\"} 1",
             "horolog_refused_total{limit=\"connections\"} 0",
             "horolog_answer_bytes 17",
+            "horolog_disk_free_bytes 4096",
+            "horolog_disk_pressure 1",
             "horolog_http_requests_total{route=\"put_message\",code=\"201\"} 1",
             "horolog_http_requests_total{route=\"put_message\",code=\"other\"} 1",
         ] {

@@ -27,6 +27,8 @@ pub(super) const REFUSED: &str = "horolog_refused_total";
 pub(super) const CARRIED: &str = "horolog_retention_carried_total";
 pub(super) const EXPIRED_UNREAD: &str = "horolog_expired_unread_total";
 pub(super) const QUARANTINED: &str = "horolog_quarantined_total";
+pub(super) const DISK_FREE: &str = "horolog_disk_free_bytes";
+pub(super) const DISK_PRESSURE: &str = "horolog_disk_pressure";
 pub(super) const HTTP_REQUESTS: &str = "horolog_http_requests_total";
 
 pub(super) struct Figure {
@@ -43,7 +45,7 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
-pub(super) const FIGURES: [Figure; 23] = [
+pub(super) const FIGURES: [Figure; 25] = [
     Figure {
         name: ACCEPTED,
         kind: Kind::Counter,
@@ -181,6 +183,18 @@ pub(super) const FIGURES: [Figure; 23] = [
         kind: Kind::Counter,
         unit: Unit::Count,
         help: "Damaged stretches of the log that were set aside. /readyz?verbose lists them.",
+    },
+    Figure {
+        name: DISK_FREE,
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "What is free on the disk of the data directory.",
+    },
+    Figure {
+        name: DISK_PRESSURE,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        help: "0 while new messages are taken, 1 when they are refused for want of room on the disk, 2 when the ballast is given up too.",
     },
     Figure {
         name: HTTP_REQUESTS,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::clock::Timestamp;
 use crate::commitlog::AppendError;
-use crate::config::{Flush, LeaseBounds, QueuedAppends, TopicCreation};
+use crate::config::{DiskReserve, Flush, LeaseBounds, QueuedAppends, TopicCreation};
 use crate::consumer;
 pub use crate::consumer::{AckOutcome, Extended, Received};
 use crate::engine;
@@ -302,7 +302,14 @@ pub enum ExtendError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    NotReady { reason: String },
+    /// It takes requests, and not all of them, or not as fast as it should.
+    Degraded {
+        part: &'static str,
+        reason: String,
+    },
+    NotReady {
+        reason: String,
+    },
 }
 
 /// How the store keeps what it is given.
@@ -317,6 +324,8 @@ pub struct ServiceConfig {
     pub checkpoint_interval_ms: u64,
     /// How long messages wait for their readers on a topic that does not say so itself.
     pub retention_ms: u64,
+    /// What of the disk is kept free for what was accepted.
+    pub disk_reserve: DiskReserve,
     pub levels: LevelTable,
     pub queued_appends: QueuedAppends,
     pub leases: LeaseBounds,

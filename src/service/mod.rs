@@ -52,6 +52,10 @@ use crate::engine::Engine;
 use crate::message::GroupName;
 use crate::metrics::{Held, LogFile, Metrics};
 use crate::producer::PutSettings;
+use crate::space::{Marks, Pressure};
+
+/// A flush that takes longer makes whoever looks at the server's readiness be told.
+const SLOW_FLUSH: Duration = Duration::from_secs(5);
 
 /// Cheap to clone; all clones are the same service.
 #[derive(Clone, Debug)]
@@ -185,7 +189,7 @@ impl Service {
             "the wall clock jumped forward: firing is held until an operator had time to look"
                 .into()
         } else {
-            return Readiness::Ready;
+            return self.degraded().unwrap_or(Readiness::Ready);
         };
         Readiness::NotReady { reason }
     }
@@ -200,6 +204,30 @@ impl Service {
             SetAside { file, at, length: one.length, reason: one.reason }
         });
         (quarantined.count, listed.collect())
+    }
+
+    /// What keeps the server from taking all that it is asked for, if anything does.
+    fn degraded(&self) -> Option<Readiness> {
+        let Inner { engine, clock, .. } = &*self.0;
+        let flush = engine.store.flushing_for(clock.now().monotonic);
+        if flush >= SLOW_FLUSH {
+            let reason = format!("the disk has been flushing for {} s", flush.as_secs());
+            return Some(Readiness::Degraded { part: "disk", reason });
+        }
+        let what = match engine.space.pressure() {
+            Pressure::None => return None,
+            Pressure::NewWorkRefused => "nearly full: new messages are refused",
+            Pressure::BallastGivenUp => {
+                "full: new messages are refused, and what was accepted lives off the ballast"
+            }
+        };
+        let reason = format!("the disk is {what} ({} bytes are free)", engine.space.free());
+        Some(Readiness::Degraded { part: "disk", reason })
+    }
+
+    /// At which free space of the disk new work is refused, and the ballast given up.
+    pub fn disk_marks(&self) -> Marks {
+        self.0.engine.space.marks()
     }
 
     /// Messages that wait for their moment.
@@ -220,6 +248,7 @@ impl Service {
         metrics.written_in_all(LogFile::ConsumeQueue, engine.store.queue_bytes_written());
         metrics.written_in_all(LogFile::TimerLog, engine.timer.log_bytes_written());
         metrics.quarantined_in_all(engine.store.quarantined().count);
+        metrics.set_disk(engine.space.free(), engine.space.pressure() as u8);
         let settled = engine.store.log().settled();
         metrics.written_in_all(LogFile::Snapshot, settled.bytes_written());
     }

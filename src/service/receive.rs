@@ -130,7 +130,7 @@ mod tests {
     use super::super::ServiceConfig;
     use super::*;
     use crate::clock::SystemClock;
-    use crate::config::{Flush, LeaseBounds, QueuedAppends, TopicCreation};
+    use crate::config::{DiskReserve, Flush, LeaseBounds, QueuedAppends, TopicCreation};
     use crate::message::{Attributes, Moment, NewMessage};
     use crate::metrics::Metrics;
 
@@ -158,6 +158,7 @@ mod tests {
             topics: TopicCreation::Automatic,
             queues_per_topic: 4,
             checkpoint_interval_ms: 60_000,
+            disk_reserve: DiskReserve::Auto,
             retention_ms: 72 * 3_600_000,
             levels: crate::message::LevelTable::default(),
             queued_appends: QueuedAppends::default(),

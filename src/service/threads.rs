@@ -102,6 +102,7 @@ fn settings(config: &ServiceConfig, random: &[u8; 32]) -> Settings {
         timer: timer::Settings::default(),
         levels: config.levels.clone(),
         leases: config.leases,
+        disk_reserve: config.disk_reserve,
         checkpoint_interval: Duration::from_millis(config.checkpoint_interval_ms),
         seed: crate::message::record::read_u64(&seed, 0),
     }

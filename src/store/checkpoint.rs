@@ -85,13 +85,30 @@ impl Store {
         timer: &dyn Participant,
         now: Now,
     ) -> Result<Checkpointed, StoreError> {
+        match self.try_checkpoint(timer, now) {
+            // The checkpoint before still stands, and the next one is tried when there may be room.
+            Err(error) if error.wants_room() => {
+                self.room.want();
+                Ok(Checkpointed::NotNow)
+            }
+            checkpointed => checkpointed,
+        }
+    }
+
+    fn try_checkpoint(
+        &self,
+        timer: &dyn Participant,
+        now: Now,
+    ) -> Result<Checkpointed, StoreError> {
         let mut written = self.checkpoint.lock();
         let Some(of_timer) = timer.capture()? else { return Ok(Checkpointed::NotNow) };
-        let mut state = self.capture(of_timer);
+        let Some(mut state) = self.capture(of_timer) else { return Ok(Checkpointed::NotNow) };
         state.index = match self.index.capture() {
             Ok(manifest) => manifest,
-            // The checkpoint before still stands, and the next one is tried when there may be room.
-            Err(error) if error.is_full() => return Ok(Checkpointed::NotNow),
+            Err(error) if error.is_full() => {
+                self.room.want();
+                return Ok(Checkpointed::NotNow);
+            }
             Err(error) => return Err(error.into()),
         };
         let dirty = self.log.settled().copy_dirty();
@@ -118,8 +135,10 @@ impl Store {
         Ok(Checkpointed::Written)
     }
 
-    fn capture(&self, timer: Vec<u8>) -> State {
-        self.capture_at(&self.dispatcher.lock(), timer)
+    /// The state now; none while a group is folded whose units found no room.
+    fn capture(&self, timer: Vec<u8>) -> Option<State> {
+        let dispatcher = self.dispatcher.lock();
+        dispatcher.folded_to.is_none().then(|| self.capture_at(&dispatcher, timer))
     }
 
     /// The state where dispatch stands.

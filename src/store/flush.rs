@@ -1,12 +1,16 @@
 //! The flush as a stage: one group after the other, as fast as the disk takes them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Store;
 use crate::clock::{Clock, Now};
 use crate::commitlog::Flushed;
 use crate::stage::{Progress, Signal, Stage, StageError};
+
+/// Stands for: no flush is under way.
+pub(super) const NO_FLUSH: u64 = u64::MAX;
 
 /// What is told of each flush.
 pub trait FlushObserver: Send {
@@ -32,13 +36,34 @@ impl FlushStage {
     }
 }
 
+impl Store {
+    fn flush_began(&self, now: Now) {
+        let since = u64::try_from(now.monotonic.as_millis()).unwrap_or(NO_FLUSH);
+        self.flushing_since.store(since, Ordering::Relaxed);
+    }
+
+    fn flush_ended(&self) {
+        self.flushing_since.store(NO_FLUSH, Ordering::Relaxed);
+    }
+
+    /// How long the flush that is under way has taken so far; zero when there is none.
+    pub fn flushing_for(&self, monotonic: Duration) -> Duration {
+        match self.flushing_since.load(Ordering::Relaxed) {
+            NO_FLUSH => Duration::ZERO,
+            since => monotonic.saturating_sub(Duration::from_millis(since)),
+        }
+    }
+}
+
 impl Stage for FlushStage {
     fn name(&self) -> &'static str {
         "flush"
     }
 
     fn step(&mut self, now: Now) -> Result<Progress, StageError> {
+        self.store.flush_began(now);
         let flushed = self.store.log.flush(now);
+        self.store.flush_ended();
         match flushed.map_err(|error| StageError::new(self.name(), error))? {
             Flushed::Nothing { sync_due_in_ms: None } => Ok(Progress::Idle),
             Flushed::Nothing { sync_due_in_ms: Some(left) } => {

@@ -40,6 +40,9 @@ const QUEUES_UNKNOWN: u16 = 1;
 pub(super) struct Dispatcher {
     /// Everything before this is folded.
     pub(super) at: ScanFrom,
+    /// The group after that is folded up to here, and its units are not all written. What else is here is
+    /// ahead of `at` then, and nothing for a checkpoint.
+    pub(super) folded_to: Option<ScanFrom>,
     pub(super) counts: Counts,
     pub(super) keep: Keep,
     /// Where the state at the begin of a segment is written down, and where it is read.
@@ -57,6 +60,7 @@ impl Dispatcher {
     pub(super) fn new(at: ScanFrom, counts: Counts, keep: Keep) -> Self {
         Self {
             at,
+            folded_to: None,
             counts,
             keep,
             boundaries: BTreeMap::new(),
@@ -570,14 +574,15 @@ impl Fold {
         Ok(())
     }
 
-    /// Writes the units of the batch and answers how many went to which topic.
+    /// Writes the units of the batch and answers how many went to which topic. After an error for want of room
+    /// the batch is as it was: what of it is written is passed over then.
     pub(super) fn write_batch(
         &self,
         dispatcher: &mut Dispatcher,
     ) -> Result<Vec<(u32, u64)>, StoreError> {
         let mut arrived: Vec<(u32, u64)> = Vec::new();
         let mut run = Vec::new();
-        for ((topic_id, queue), mut units) in std::mem::take(&mut dispatcher.batch.queues) {
+        for (&(topic_id, queue), units) in &mut dispatcher.batch.queues {
             let Some(topic) = self.topics.by_id(topic_id) else { continue };
             let Some(queue) = topic.queue(queue) else { continue };
             units.sort_by_key(|&(place, _)| place);
@@ -586,12 +591,14 @@ impl Fold {
                 run.extend(row.iter().map(|&(_, unit)| unit));
                 queue.units.append(row[0].0, &run)?;
             }
-            self.counts.units_written.fetch_add(units.len() as u64, Ordering::Relaxed);
             match arrived.last_mut() {
                 Some((last, count)) if *last == topic_id => *count += units.len() as u64,
                 _ => arrived.push((topic_id, units.len() as u64)),
             }
         }
+        dispatcher.batch.queues.clear();
+        let written = arrived.iter().map(|&(_, count)| count).sum();
+        self.counts.units_written.fetch_add(written, Ordering::Relaxed);
         Ok(arrived)
     }
 }

@@ -45,7 +45,8 @@ impl Store {
             u32::try_from(self.incarnation & u64::from(u32::MAX)).expect("masked to 32 bits");
         let set = GroupSet { group_id, epoch, at: now, name, settings };
         let record = set.encode();
-        let at = self.log.turn(record.len())?.append(record);
+        // Nothing is received without a group.
+        let at = self.log.turn_for_accepted(record.len())?.append(record);
         let group = Group::new(group_id, &set.name, epoch, at, set.settings);
         Ok((self.fold.groups.add(group), Made::Now))
     }
@@ -64,7 +65,7 @@ impl Store {
         let name = group.name.clone();
         let set = GroupSet { group_id: group.id, epoch: group.epoch, at: now, name, settings };
         let record = set.encode();
-        let mut turn = self.log.turn(record.len())?;
+        let mut turn = self.log.turn_for_accepted(record.len())?;
         let at = turn.append(record);
         let receipt = turn.receipt();
         drop(turn);

@@ -37,6 +37,7 @@ mod quarantined;
 mod replay;
 mod resets;
 mod returned;
+mod room;
 mod state;
 mod stripes;
 mod system_topics;
@@ -45,11 +46,11 @@ mod topics;
 mod verify;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use timerlog::disk::{Directory, DiskError, Lock};
+use timerlog::disk::{Directory, DiskError};
 use timerlog::segment::RowError;
 
 pub use self::arrivals::ArrivalListener;
@@ -68,6 +69,7 @@ pub use self::open::{Derived, OpenError, Progress, Settings, StoreOpened};
 pub use self::progress::QueueProgress;
 pub use self::quarantined::Quarantined;
 pub use self::resets::{Reset, Retry};
+pub use self::room::Room;
 pub use self::state::{Counts, StateError};
 pub use self::stripes::Stripes;
 pub use self::system_topics::{Belongs, Holds};
@@ -120,6 +122,19 @@ pub enum StoreError {
     UnknownKind { kind: Kind, offset: u64 },
 }
 
+impl StoreError {
+    /// The disk had no room, and nothing has happened: see [`DiskError::wants_room`].
+    pub fn wants_room(&self) -> bool {
+        match self {
+            Self::Disk(error)
+            | Self::Row(RowError::Disk(error))
+            | Self::Queue(QueueError::Disk(error))
+            | Self::Settled(SettledError::Disk(error)) => error.wants_room(),
+            _ => false,
+        }
+    }
+}
+
 /// The store. Shared by reference.
 #[derive(Debug)]
 pub struct Store {
@@ -136,16 +151,23 @@ pub struct Store {
     ids: IdKey,
     incarnation: u64,
     flush: FlushMode,
+    /// The monotonic millisecond in which the flush under way began.
+    flushing_since: AtomicU64,
     /// Held by whoever makes a topic or a group: a name is made once.
     making: Mutex<()>,
     checkpoint: Mutex<checkpoint::Written>,
-    /// Dropped last: another process may then take the directory.
-    _lock: Box<dyn Lock>,
+    /// Dropped last: it holds the lock of the directory.
+    room: Room,
 }
 
 impl Store {
     pub fn log(&self) -> &CommitLog {
         &self.log
+    }
+
+    /// The disk as room for files.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// From keys to the records that have them. Only a turn's holder inserts.

@@ -11,6 +11,7 @@
 //! A directory that is not ours is refused before all that: taking the lock already writes a file.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 use timerlog::checkpoint::{CheckpointError, read as read_checkpoint};
@@ -19,12 +20,14 @@ use timerlog::disk::{Directory, DiskError};
 use super::arrivals::Arrivals;
 use super::boundary::{Boundaries, Search};
 use super::checkpoint::{FORMAT, Written};
+use super::flush::NO_FLUSH;
 use super::fold::{Dispatcher, Fold, LiveCounts};
 use super::groups::{Group, Groups};
 use super::identity::{Identity, IdentityError};
 use super::keep::Keep;
 use super::levels::Levels;
 use super::replay::Replay;
+use super::room::Room;
 use super::state::{Counts, State};
 use super::stripes::Stripes;
 use super::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, SYSTEM_TOPICS, TopicAt, Topics};
@@ -164,6 +167,8 @@ impl Store {
         let lock = root.lock(LOCK_NAME, &settings.holder);
         let lock = lock.map_err(|error| OpenError::locked(&root, error))?;
         let identity = Identity::open(&*root, &settings.key, settings.segment_size)?;
+        let room = Room::new(Arc::clone(&root), lock);
+        room.make_way()?;
         let log_directory = root.subdirectory("commitlog")?;
         let queues = root.subdirectory("consumequeue")?;
         let settled = root.subdirectory("settled")?;
@@ -231,9 +236,10 @@ impl Store {
             ids: identity.key,
             incarnation,
             flush: settings.flush,
+            flushing_since: AtomicU64::new(NO_FLUSH),
             making: Mutex::default(),
             checkpoint: Mutex::new(Written::after(generation, begin)),
-            _lock: lock,
+            room,
         };
         Ok(StoreOpened { store: Arc::new(store), timer, damage, rebuilt })
     }

@@ -128,7 +128,7 @@ impl Store {
                 return Err(DeleteError::NotEmpty { pending, unacked });
             }
         }
-        let mut turn = self.log.turn(record.len())?;
+        let mut turn = self.log.turn_for_accepted(record.len())?;
         if force == Force::No && topic.last_append() != counted_to {
             return Err(DeleteError::NotCounted);
         }

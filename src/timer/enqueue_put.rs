@@ -20,11 +20,13 @@ pub(super) struct EnqueuePut {
     store: Arc<Store>,
     shared: Arc<Shared>,
     input: Pipe<Requests>,
+    /// Found no room on the disk, and is filed before anything else.
+    held: Option<Requests>,
 }
 
 impl EnqueuePut {
     pub(super) fn new(store: Arc<Store>, shared: Arc<Shared>, input: Pipe<Requests>) -> Self {
-        Self { store, shared, input }
+        Self { store, shared, input, held: None }
     }
 
     fn file(&self, wheel: &mut TimerWheel, requests: &Requests) -> Result<(), TimerError> {
@@ -83,12 +85,21 @@ impl Stage for EnqueuePut {
             wheel.step_back(today);
         }
         let boundary = wheel.far_boundary();
-        let refiled = self.refile(&mut wheel).map_err(failed)?;
+        let refiled = match self.refile(&mut wheel) {
+            Err(error) if error.wants_room() => return Ok(self.store.room().wait(now.wall)),
+            refiled => refiled.map_err(failed)?,
+        };
         // It also moves over far slots that are empty, and somebody may wait at it.
         let moved = wheel.far_boundary() != boundary;
-        let requests = self.input.pop();
-        if let Some(requests) = &requests {
-            self.file(&mut wheel, requests).map_err(failed)?;
+        let requests = self.held.take().or_else(|| self.input.pop());
+        if let Some(taken) = &requests {
+            match self.file(&mut wheel, taken) {
+                Err(error) if error.wants_room() => {
+                    self.held = requests;
+                    return Ok(self.store.room().wait(now.wall));
+                }
+                filed => filed.map_err(failed)?,
+            }
         }
         drop(wheel);
         if requests.is_none() && refiled == Refile::NotDue && !moved {

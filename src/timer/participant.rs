@@ -83,7 +83,11 @@ impl Participant for TimerParticipant {
             let grown = bytes.saturating_sub(*snapshot_at) >= self.snapshot_after_bytes;
             let wanted = grown || *snapshot_at == 0 || wheel.snapshot_is_due();
             if wanted {
-                self.compact(&mut wheel).map_err(store_error)?;
+                match self.compact(&mut wheel) {
+                    // Then it stays as long as it is: what is compacted needs room first.
+                    Err(error) if error.wants_room() => {}
+                    compacted => compacted.map_err(store_error)?,
+                }
             }
             let snapshot = wanted.then(|| {
                 *snapshot_at = bytes.max(1);
@@ -94,8 +98,13 @@ impl Participant for TimerParticipant {
         };
         // The disk works while stage 2 goes on filing.
         flush.wait().map_err(store_error)?;
-        if let Some(snapshot) = snapshot {
-            snapshot.write(&*self.shared.directory)?;
+        if let Some(snapshot) = snapshot
+            && let Err(error) = snapshot.write(&*self.shared.directory)
+        {
+            // It is taken again at the next checkpoint.
+            *snapshot_at = 0;
+            self.shared.wheel.lock().snapshot_failed();
+            return Err(error.into());
         }
         self.checkpoints.lock().captured = checkpoint;
         Ok(Some([&checkpoint.encode()[..], &opened.to_le_bytes()].concat()))

@@ -92,9 +92,14 @@ impl Load {
     }
 
     /// One put outside of the load.
-    pub(crate) async fn put(&self, client: &mut Client, topic: &'static str, asked: Asked) {
+    pub(crate) async fn put(
+        &self,
+        client: &mut Client,
+        topic: &'static str,
+        asked: Asked,
+    ) -> Outcome<Accepted> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        put(&self.ledger, client, topic, number, asked).await;
+        put(&self.ledger, client, topic, number, asked).await
     }
 }
 
@@ -120,6 +125,8 @@ impl Link {
             Outcome::Refused(why) => match why.as_str() {
                 // A consumer may come before the first message, and later than its lease.
                 "TOPIC_NOT_FOUND" | "INVALID_RECEIPT_HANDLE" => Self::Up,
+                // The disk is full, and the log waits for room.
+                "STORAGE_FULL" | "OVERLOADED" => Self::Up,
                 _ => Self::Down,
             },
             Outcome::Unknown => Self::Down,

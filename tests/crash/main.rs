@@ -18,13 +18,19 @@
 
 mod audit;
 mod consumer;
+mod directories;
+mod disks;
+mod fsync;
+mod full;
 mod ledger;
 mod load;
+mod power;
 mod rebuilt;
 mod retry;
 mod run;
 mod scratch;
 mod server;
+mod traced;
 mod wire;
 
 use std::collections::BTreeMap;

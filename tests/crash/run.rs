@@ -146,7 +146,7 @@ impl Run {
         let _ = tokio::time::timeout(moment, std::future::pending::<()>()).await;
     }
 
-    fn moment(&mut self, range: Range<u64>) -> Duration {
+    pub(crate) fn moment(&mut self, range: Range<u64>) -> Duration {
         Duration::from_millis(range.start + self.random.below(range.end - range.start))
     }
 

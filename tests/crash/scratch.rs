@@ -10,6 +10,7 @@ use tempfile::TempDir;
 pub(crate) struct Scratch {
     directory: Option<TempDir>,
     path: PathBuf,
+    data: PathBuf,
     seed: u64,
 }
 
@@ -20,7 +21,8 @@ impl Scratch {
             .tempdir()
             .expect("a test needs a directory");
         let path = directory.path().to_owned();
-        Self { directory: Some(directory), path, seed }
+        let data = path.join("data");
+        Self { directory: Some(directory), path, data, seed }
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -28,7 +30,12 @@ impl Scratch {
     }
 
     pub(crate) fn data(&self) -> PathBuf {
-        self.path.join("data")
+        self.data.clone()
+    }
+
+    /// Keeps the data somewhere else: on a disk of its own.
+    pub(crate) fn put_data(&mut self, path: PathBuf) {
+        self.data = path;
     }
 
     pub(crate) fn log(&self) -> PathBuf {

@@ -9,7 +9,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, entries};
+use crate::traced::Tracer;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_horolog");
 
 /// Long past anything a healthy server needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,15 +52,25 @@ pub(crate) enum Killed {
 impl Server {
     /// Starts the binary on the scratch's data directory.
     pub(crate) fn spawn(scratch: &Scratch, more: &[&str]) -> Self {
+        Self::spawn_by(Command::new(BINARY), scratch, more)
+    }
+
+    /// The same, with some of its system calls tampered with.
+    pub(crate) fn spawn_traced(scratch: &Scratch, tracer: &Tracer) -> Self {
+        Self::spawn_by(tracer.command(BINARY), scratch, &[])
+    }
+
+    fn spawn_by(mut command: Command, scratch: &Scratch, more: &[&str]) -> Self {
         let log = std::fs::File::options().create(true).append(true).open(scratch.log());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_horolog"));
         for (name, _) in std::env::vars_os() {
             // Settings of whoever runs the test are not this server's.
             if name.to_string_lossy().starts_with("HOROLOG_") {
                 command.env_remove(name);
             }
         }
+        // Small, as its other files are; a flag may say otherwise.
         let mut child = command
+            .env("HOROLOG_DISK_RESERVE", "1MiB")
             .arg("serve")
             .args(SETTINGS)
             .arg("--data-dir")
@@ -97,6 +110,21 @@ impl Server {
         match status.signal() {
             Some(9) => Killed::Running,
             _ => Killed::Ended(status),
+        }
+    }
+
+    /// Stops every thread; none of them is in the midst of a call when this returns.
+    pub(crate) fn halt(&self) {
+        let kill = format!("kill -STOP {}", self.pid());
+        let status = Command::new("sh").args(["-c", &kill]).status().expect("there is a shell");
+        assert!(status.success(), "{kill}: {status}");
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_stopped = |task: std::path::PathBuf| {
+            let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        };
+        while !entries(tasks.as_ref()).into_iter().all(is_stopped) {
+            std::thread::yield_now();
         }
     }
 

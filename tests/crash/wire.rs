@@ -219,11 +219,15 @@ pub(crate) async fn behind(client: &mut Client, group: &str) -> (u64, u64) {
 
 /// How many messages the server says are waiting for their moment.
 pub(crate) async fn pending(client: &mut Client) -> u64 {
+    figure(client, "horolog_messages_pending").await
+}
+
+/// What the server counts under this name.
+pub(crate) async fn figure(client: &mut Client, name: &str) -> u64 {
     let answer = client.call(Method::GET, "/metrics").await.expect("the server is up");
     let text = String::from_utf8(answer.body.to_vec()).expect("metrics are text");
-    let mut lines = text.lines();
-    let value = lines.find_map(|line| line.strip_prefix("horolog_messages_pending "));
-    value.and_then(|value| value.parse().ok()).expect("the gauge is there, a whole number")
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.and_then(|value| value.parse().ok()).expect("the figure is there, a whole number")
 }
 
 #[derive(Deserialize)]

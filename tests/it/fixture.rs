@@ -63,6 +63,8 @@ impl TestServer {
         let given = Given {
             listen: Some("127.0.0.1:0".to_owned()),
             segment_size: Some("16MiB".to_owned()),
+            // Many servers at a time keep no gigabytes free.
+            disk_reserve: given.disk_reserve.clone().or(Some("1MiB".to_owned())),
             ..given
         };
         let config = Config::new(&given).expect("the test's settings are good");

@@ -15,6 +15,7 @@ mod cli_topics;
 mod cli_tx;
 mod dead_letters;
 mod fixture;
+mod full_disk;
 mod group_settings;
 mod groups;
 mod idempotency;

@@ -1,5 +1,7 @@
 //! `horolog verify` and `horolog rebuild`, on the data directory of a server that was killed.
 
+#![expect(clippy::disallowed_methods, reason = "a test of processes looks at their files itself")]
+
 use std::fs;
 use std::path::Path;
 use std::process::Output;

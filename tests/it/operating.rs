@@ -12,7 +12,7 @@ async fn the_server_tells_how_it_is() {
     assert_eq!(get(&mut client, "/readyz").await.body, "ok\n");
     assert_eq!(
         get(&mut client, "/readyz?verbose").await.body,
-        "[+] http ok\n[+] store ok\n[+] quarantine empty\nok\n"
+        "[+] http ok\n[+] store ok\n[+] quarantine empty\n[+] disk ok\nok\n"
     );
     assert_eq!(json(&get(&mut client, "/version").await)["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(json(&get(&mut client, "/v1/limits").await)["bodyBytes"], 4 * 1024 * 1024);

@@ -11,7 +11,7 @@ use crate::fixture::get;
 
 pub(crate) fn horolog(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_horolog"));
-    command.args(arguments).stdin(Stdio::null());
+    command.args(arguments).env("HOROLOG_DISK_RESERVE", "1MiB").stdin(Stdio::null());
     command
 }
 
@@ -84,8 +84,11 @@ async fn no_more_connections_are_taken_than_there_are_files_for() {
     let data = tempfile::tempdir().expect("the test may write temporary files");
     let data = data.path().to_str().expect("temporary paths are UTF-8");
     let serve = "ulimit -n 400 && exec \"$0\" serve --listen 127.0.0.1:0 --data-dir \"$1\"";
-    let server =
-        running(Command::new("sh").args(["-c", serve, env!("CARGO_BIN_EXE_horolog"), data]));
+    let server = running(
+        Command::new("sh")
+            .args(["-c", serve, env!("CARGO_BIN_EXE_horolog"), data])
+            .env("HOROLOG_DISK_RESERVE", "1MiB"),
+    );
     let limits = get(&mut Client::new(server.address), "/v1/limits").await;
     assert_eq!(crate::fixture::json(&limits)["connections"], 300);
     // Each of them is answered, and further ones are told, not left to wait for a file.

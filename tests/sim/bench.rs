@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::commitlog::FlushMode;
-use horolog::config::{LeaseBounds, QueuedAppends};
+use horolog::config::{DiskReserve, LeaseBounds, QueuedAppends};
 use horolog::consumer::Received;
 use horolog::engine::{Engine, Settings};
 use horolog::message::offset::Offset;
@@ -133,6 +133,7 @@ impl Bench {
             timer,
             levels,
             leases: LeaseBounds::default(),
+            disk_reserve: DiskReserve::Bytes(0),
             checkpoint_interval: Duration::from_secs(30),
             seed: 1,
         };

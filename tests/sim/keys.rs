@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
-use horolog::config::{Flush, LeaseBounds, QueuedAppends, TopicCreation};
+use horolog::config::{DiskReserve, Flush, LeaseBounds, QueuedAppends, TopicCreation};
 use horolog::message::record::Bound;
 use horolog::message::{Attributes, GroupName, LevelTable, Moment, NewMessage, State, TopicName};
 use horolog::metrics::Metrics;
@@ -26,6 +26,7 @@ fn service() -> (Service, ServiceHandle) {
         topics: TopicCreation::Automatic,
         queues_per_topic: 4,
         checkpoint_interval_ms: 3_600_000,
+        disk_reserve: DiskReserve::Auto,
         retention_ms: 72 * 3_600_000,
         levels: LevelTable::default(),
         queued_appends: QueuedAppends::default(),

@@ -20,6 +20,7 @@ mod counts;
 mod damage;
 mod deadlines;
 mod every_change;
+mod full_disk;
 mod groups;
 mod keys;
 mod levels;

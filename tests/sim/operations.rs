@@ -40,7 +40,9 @@ impl World {
             746..754 => self.list_amid_others(),
             754..760 => self.cancel_many(),
             760..800 => self.settle().and_then(|()| self.check_counts()),
-            800..930 => self.let_time_pass(),
+            800..926 => self.let_time_pass(),
+            926..930 if !self.scripted => self.live_on_a_full_disk(),
+            926..930 => self.settle(),
             930..945 => self.step_clock(),
             945..955 => self.checkpoint(),
             955..987 | 989..1000 if self.scripted => self.settle(),
@@ -212,7 +214,7 @@ impl World {
         Ok(())
     }
 
-    fn ack_some(&mut self) -> Checked {
+    pub(crate) fn ack_some(&mut self) -> Checked {
         if self.held.is_empty() {
             return Ok(());
         }
@@ -299,7 +301,7 @@ impl World {
         Ok(())
     }
 
-    fn checkpoint(&mut self) -> Checked {
+    pub(crate) fn checkpoint(&mut self) -> Checked {
         // The checkpoint stage is the last; its interval has passed.
         self.clock.advance(20_000);
         let last = self.stages.len() - 1;

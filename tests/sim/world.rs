@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use horolog::clock::{Clock, ManualClock, Timestamp};
 use horolog::commitlog::{Durability, FlushMode, Receipt};
-use horolog::config::{LeaseBounds, QueuedAppends};
+use horolog::config::{DiskReserve, LeaseBounds, QueuedAppends};
 use horolog::engine::{Engine, Settings};
 use horolog::message::offset::Offset;
 use horolog::message::{GroupName, LevelTable, TopicName};
@@ -45,6 +45,9 @@ const INDEX: index::Limits = index::Limits {
 /// Tables of delay levels that have some delays in common.
 const LEVELS: [&[u64]; 3] =
     [&[1000, 5000, 30_000, 600_000], &[5000, 1000, 1000, 7], &[30_000, 61_000, 600_000]];
+/// Of the disk: two files of the log, and as much again as ballast.
+pub(crate) const RESERVE_BYTES: u64 = 256 * 1024;
+const RESERVE: DiskReserve = DiskReserve::Bytes(RESERVE_BYTES);
 const START: u64 = 1_790_000_000_000;
 
 /// What happened in a run.
@@ -79,12 +82,14 @@ pub(crate) struct Coverage {
     pub counted_exactly: u64,
     pub listed_amid_others: u64,
     pub cancelled_in_bulk: u64,
+    pub refused_for_room: u64,
+    pub room_came_back: u64,
     pub groups: GroupCoverage,
     pub transactions: TransactionCoverage,
 }
 
 impl Coverage {
-    fn fields(&self) -> [(&'static str, u64); 29] {
+    fn fields(&self) -> [(&'static str, u64); 31] {
         [
             ("puts", self.puts),
             ("put with a level", self.leveled),
@@ -115,6 +120,8 @@ impl Coverage {
             ("counted exactly", self.counted_exactly),
             ("listed amid others", self.listed_amid_others),
             ("cancelled in bulk", self.cancelled_in_bulk),
+            ("refused for want of room", self.refused_for_room),
+            ("room came back", self.room_came_back),
         ]
     }
 
@@ -148,6 +155,8 @@ impl Coverage {
         self.counted_exactly += other.counted_exactly;
         self.listed_amid_others += other.listed_amid_others;
         self.cancelled_in_bulk += other.cancelled_in_bulk;
+        self.refused_for_room += other.refused_for_room;
+        self.room_came_back += other.room_came_back;
         self.groups.add(&other.groups);
         self.transactions.add(&other.transactions);
     }
@@ -386,6 +395,11 @@ impl World {
                     self.end_of_life();
                 }
                 Ok(()) => return self.groups_started(),
+                // It starts when there is room, and nothing is lost by then.
+                Err(refused) if refused.contains("no storage space") => {
+                    self.disk.set_capacity(None);
+                    self.end_of_life();
+                }
                 failed => return failed,
             }
         }
@@ -420,6 +434,7 @@ impl World {
             },
             levels: self.some_levels(),
             leases: LeaseBounds::default(),
+            disk_reserve: RESERVE,
             checkpoint_interval: Duration::from_secs(20),
             seed: self.random.next(),
         };

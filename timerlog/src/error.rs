@@ -17,6 +17,13 @@ pub enum TimerError {
     NeedsRebuild(#[from] Damage),
 }
 
+impl TimerError {
+    /// The disk had no room, and nothing has happened: see [`DiskError::wants_room`].
+    pub fn wants_room(&self) -> bool {
+        matches!(self, Self::Disk(error) if error.wants_room())
+    }
+}
+
 /// A file of ours that does not hold what it must hold.
 ///
 /// This is not an error of the disk, which answered, but of what it answered. Files of the timer

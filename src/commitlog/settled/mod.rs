@@ -346,10 +346,15 @@ impl Settled {
     ///
     /// # Errors
     ///
-    /// When the disk fails. The pages are then in doubt, and the server must end.
+    /// When the disk fails. After want of room ([`DiskError::wants_room`]) the pages are dirty as before;
+    /// after anything else they are in doubt, and the server must end.
     pub fn write(&self, dirty: DirtyPages, durable_upto: Offset) -> Result<(), SettledError> {
         if dirty.0.is_empty() {
             return Ok(());
+        }
+        if let Err(error) = self.make_files(&dirty) {
+            self.take_back(&dirty);
+            return Err(error);
         }
         let digests = self.digests_with(&dirty);
         let journal = Journal {
@@ -357,7 +362,10 @@ impl Settled {
             digests: digests.iter().map(|(&segment, &digest)| (segment, digest)).collect(),
             pages: dirty.0,
         };
-        journal.write(&*self.directory)?;
+        if let Err(error) = journal.write(&*self.directory) {
+            self.take_back(&DirtyPages(journal.pages));
+            return Err(error.into());
+        }
         for (number, bytes) in &journal.pages {
             self.write_page(*number, bytes)?;
         }
@@ -375,6 +383,28 @@ impl Settled {
             }
         }
         Ok(())
+    }
+
+    /// Makes the files that the pages belong in: a disk with no room says so before anything is written.
+    fn make_files(&self, dirty: &DirtyPages) -> Result<(), SettledError> {
+        for (number, _) in &dirty.0 {
+            let segment = number / self.pages_per_segment;
+            self.file(&mut self.inner.lock(), segment, IfMissing::Create)?;
+        }
+        Ok(())
+    }
+
+    /// The pages were not written: they wait for the next checkpoint again.
+    fn take_back(&self, dirty: &DirtyPages) {
+        let mut inner = self.inner.lock();
+        for (number, _) in &dirty.0 {
+            if let Some(cached) = inner.pages.get_mut(number)
+                && cached.state == PageState::Writing
+            {
+                cached.state = PageState::Dirty;
+                inner.dirty += 1;
+            }
+        }
     }
 
     /// The files' digests as they will be with `dirty` in place. Pages that are being written stay in the

@@ -1,3 +1,6 @@
+use std::io::ErrorKind;
+
+use timerlog::disk::Operation;
 use timerlog::disk::sim::{Random, SimDisk};
 
 use super::*;
@@ -116,4 +119,32 @@ fn a_file_that_is_missing_or_an_older_copy_is_noticed() {
     assert!(matches!(try_open(&disk, Offset::new(9601)), Err(SettledError::Stale { .. })));
     directory.remove("journal").unwrap();
     assert!(matches!(try_open(&disk, Offset::new(9600)), Err(SettledError::Stale { .. })));
+}
+
+/// Each file that a checkpoint of the pages makes may find no room. The pages are written by a later one then, and
+/// what was settled meanwhile with them.
+#[test]
+fn pages_that_found_no_room_are_written_when_there_is_some() {
+    for nth in 1..=3 {
+        let disk = SimDisk::new(7);
+        let settled = open(&disk);
+        let causes = [Offset::new(3200), Offset::new(SEGMENT + 3200)];
+        for cause in causes {
+            settled.set(cause, Outcome::Withdrawn).unwrap();
+        }
+        disk.fail_next(Operation::Create, nth, ErrorKind::StorageFull);
+        let refused = settled.write(settled.copy_dirty(), Offset::new(32_000)).unwrap_err();
+        assert!(matches!(&refused, SettledError::Disk(error) if error.wants_room()), "{refused}");
+        assert_eq!((settled.dirty_pages(), settled.written_upto()), (2, Offset::ZERO));
+        let meanwhile = Offset::new(6400);
+        settled.set(meanwhile, Outcome::Delivered).unwrap();
+        settled.write(settled.copy_dirty(), Offset::new(64_000)).unwrap();
+        assert_eq!(settled.dirty_pages(), 0);
+        disk.crash(&mut Random::new(nth));
+        let settled = try_open(&disk, Offset::new(64_000)).unwrap();
+        for cause in causes {
+            assert_eq!(settled.get(cause).unwrap(), Some(Outcome::Withdrawn), "file {nth}");
+        }
+        assert_eq!(settled.get(meanwhile).unwrap(), Some(Outcome::Delivered), "file {nth}");
+    }
 }

@@ -175,3 +175,24 @@ fn what_was_never_written_is_passed_over_in_the_search_for_data() {
         assert_eq!(file.next_data(300_000).unwrap(), Some(300_000));
     });
 }
+
+#[test]
+fn the_free_space_is_part_of_the_whole() {
+    on_both(|directory| {
+        let space = directory.space().unwrap();
+        assert!(space.free > 0 && space.free <= space.total, "{space:?}");
+    });
+}
+
+#[test]
+fn a_lock_whose_file_is_gone_or_replaced_says_so() {
+    on_both(|directory| {
+        let lock = directory.lock("lock", "17").unwrap();
+        lock.check().unwrap();
+        directory.remove("lock").unwrap();
+        let gone = lock.check().unwrap_err();
+        assert!(gone.is_not_found() && gone.to_string().contains("lock"), "{gone}");
+        directory.create("lock", 0).unwrap();
+        lock.check().expect_err("it is another file of the same name");
+    });
+}

@@ -18,6 +18,7 @@ pub enum Operation {
     SyncDirectory,
     Map,
     Lock,
+    Measure,
 }
 
 impl fmt::Display for Operation {
@@ -34,6 +35,7 @@ impl fmt::Display for Operation {
             Self::SyncDirectory => "sync directory",
             Self::Map => "map",
             Self::Lock => "lock",
+            Self::Measure => "measure the free space of",
         })
     }
 }
@@ -73,6 +75,13 @@ impl DiskError {
     /// The disk, or the quota on it, is full.
     pub fn is_full(&self) -> bool {
         matches!(self.cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// The disk had no room for a new file or a new name, and so nothing has happened: the same may be
+    /// tried again when there is room. A write or a sync that finds no room is not meant, since nobody
+    /// knows what it left.
+    pub fn wants_room(&self) -> bool {
+        self.is_full() && matches!(self.operation, Operation::Create | Operation::Rename)
     }
 
     /// Another process, or another handle of this one, holds the lock.

@@ -87,8 +87,23 @@ pub trait Directory: Debug + Send + Sync {
     /// carries the line that its holder wrote.
     fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Lock>, DiskError>;
 
+    /// How large the disk is that this directory is on, and how much of it is free.
+    ///
+    /// # Errors
+    ///
+    /// When the directory is gone, or the disk fails.
+    fn space(&self) -> Result<Space, DiskError>;
+
     /// How to name this directory to a person: a path, or what stands for one.
     fn path(&self) -> String;
+}
+
+/// The room of a disk, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    /// What this process may still take.
+    pub free: u64,
 }
 
 /// One file of fixed length.
@@ -141,4 +156,12 @@ pub trait Mapping: Debug + Send + Sync {
 }
 
 /// A held lock file; dropping it lets go.
-pub trait Lock: Debug + Send + Sync {}
+pub trait Lock: Debug + Send + Sync {
+    /// Whether the file that is locked still has its name. When it has not, its directory was removed,
+    /// renamed or replaced, and another process may hold a lock of the same name.
+    ///
+    /// # Errors
+    ///
+    /// When it has not, or that cannot be found out.
+    fn check(&self) -> Result<(), DiskError>;
+}

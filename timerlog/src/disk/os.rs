@@ -8,7 +8,7 @@
 
 use std::fs::{DirBuilder, File as OsFile, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::checks::{assert_plain, end_within};
 use super::mapped::Mapped;
-use super::{Directory, DiskError, File, Lock, Mapping, Operation};
+use super::{Directory, DiskError, File, Lock, Mapping, Operation, Space};
 
 /// A folder of the operating system.
 #[derive(Debug)]
@@ -127,7 +127,15 @@ impl Directory for OsDirectory {
         // of the lock writes it.
         file.set_len(0).map_err(fault)?;
         file.write_all(holder.as_bytes()).map_err(fault)?;
-        Ok(Box::new(OsLock { _file: file }))
+        Ok(Box::new(OsLock { file, path }))
+    }
+
+    fn space(&self) -> Result<Space, DiskError> {
+        let found = rustix::fs::statvfs(&self.path)
+            .map_err(|errno| error(Operation::Measure, &self.path, errno.into()))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        // What is kept back for the super-user does not count, as it does not for `df`.
+        Ok(Space { total: bytes(found.f_blocks), free: bytes(found.f_bavail) })
     }
 
     fn path(&self) -> String {
@@ -208,10 +216,21 @@ impl File for OsHandle {
 /// The lock lives on the open descriptor, so it ends with the process, however that ends.
 #[derive(Debug)]
 struct OsLock {
-    _file: OsFile,
+    file: OsFile,
+    path: PathBuf,
 }
 
-impl Lock for OsLock {}
+impl Lock for OsLock {
+    fn check(&self) -> Result<(), DiskError> {
+        let fault = |cause| error(Operation::Lock, &self.path, cause);
+        let held = self.file.metadata().map_err(fault)?;
+        let there = std::fs::metadata(&self.path).map_err(fault)?;
+        if (held.dev(), held.ino()) == (there.dev(), there.ino()) {
+            return Ok(());
+        }
+        Err(fault(io::Error::other("another file has taken the place of the one that is locked")))
+    }
+}
 
 fn error(operation: Operation, path: &Path, cause: io::Error) -> DiskError {
     DiskError::new(operation, path.display().to_string(), cause)

@@ -115,6 +115,13 @@ impl TimerLog {
         Places { next: self.row.length(), segment_size: self.shape.segment_size }
     }
 
+    /// Makes the files that the next `count` records will stand in.
+    pub(crate) fn make_room(&mut self, count: usize) -> Result<(), TimerError> {
+        let mut places = self.places();
+        let Some(last) = (0..count).map(|_| places.take()).last() else { return Ok(()) };
+        self.row.prepare(last.get()).map_err(|error| from_row(error, &self.row.reader()))
+    }
+
     /// Appends `records`, which know their places from [`TimerLog::places`], with one write for
     /// each file they touch. After an error none of them is in the log.
     pub(crate) fn append(&mut self, records: &[(Position, Record)]) -> Result<(), TimerError> {

@@ -14,6 +14,8 @@ pub(super) enum SnapshotDue {
     /// The read time has stepped back over slots that were settled and emptied. The logs alone
     /// would fill them again.
     SteppedBack,
+    /// The last that was captured was not written, and perhaps it was due for that reason.
+    Failed,
 }
 
 impl TimerWheel {
@@ -63,7 +65,7 @@ impl TimerWheel {
     pub(super) fn take_due_snapshot(&mut self) -> Result<(), TimerError> {
         match self.snapshot_due {
             SnapshotDue::No => Ok(()),
-            SnapshotDue::SteppedBack => self.snapshot(),
+            SnapshotDue::SteppedBack | SnapshotDue::Failed => self.snapshot(),
         }
     }
 
@@ -108,6 +110,11 @@ impl TimerWheel {
         };
         self.snapshot_due = SnapshotDue::No;
         Snapshot { head, slots: [near, far].concat() }
+    }
+
+    /// What was captured last could not be written: another one is due.
+    pub fn snapshot_failed(&mut self) {
+        self.snapshot_due = SnapshotDue::Failed;
     }
 
     /// Removes what `checkpoint`, which must be durable, and everything after it can do without:

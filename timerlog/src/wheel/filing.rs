@@ -48,7 +48,9 @@ impl TimerWheel {
     /// # Errors
     ///
     /// [`FileError::BeyondRange`] for a deadline at or after [`TimerWheel::deadline_limit`], before
-    /// anything is filed; the disk's errors otherwise.
+    /// anything is filed; the disk's errors otherwise. After one for want of room
+    /// ([`DiskError::wants_room`](crate::disk::DiskError::wants_room)) nothing is filed, and the call may be
+    /// repeated.
     pub fn file(&mut self, filings: &[Filing]) -> Result<(), FileError> {
         let (mut near, mut far) = (Vec::new(), Vec::new());
         for filing in filings {
@@ -58,6 +60,9 @@ impl TimerWheel {
                 Home::Nowhere => {}
             }
         }
+        // Both logs first: what found no room may be filed again, and nothing is there twice then.
+        self.far.log.make_room(far.len())?;
+        self.near.log.make_room(near.len())?;
         self.touch();
         if !far.is_empty() {
             self.far.file(&far)?;

@@ -66,9 +66,9 @@ impl TimerWheel {
         self.config.precision_ms
     }
 
-    /// Whether a snapshot must be written before the next checkpoint: after a step back.
+    /// Whether a snapshot must be written before the next checkpoint: after a step back, or one that failed.
     pub fn snapshot_is_due(&self) -> bool {
-        self.snapshot_due == SnapshotDue::SteppedBack
+        self.snapshot_due != SnapshotDue::No
     }
 
     /// The near slot number of a deadline in milliseconds since 1970.

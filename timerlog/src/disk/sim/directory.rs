@@ -8,7 +8,10 @@ use super::file::{Inode, SimFile};
 use super::folder::{Change, Folder, Node};
 use super::gate::Refusal;
 use crate::disk::checks::assert_plain;
-use crate::disk::{Directory, DiskError, File, Lock, Operation};
+use crate::disk::{Directory, DiskError, File, Lock, Operation, Space};
+
+/// The size of a disk that was given no capacity.
+const ENDLESS: u64 = 1 << 50;
 
 /// A handle on a directory of a [`SimDisk`](super::SimDisk).
 #[derive(Debug)]
@@ -157,6 +160,10 @@ impl Directory for SimDirectory {
             let node = Node::File(Inode::new(0));
             self.change(Change::Link { name: name.to_owned(), node });
         }
+        let inode = match self.folder.names.lock().live().get(name) {
+            Some(Node::File(inode)) => Arc::clone(inode),
+            _ => return Err(failure(Operation::Lock, &path, io::ErrorKind::IsADirectory)),
+        };
         let mut gate = self.machine.gate.lock();
         if let Some(holder) = gate.locks.get(&path) {
             let text = format!("held by {holder}");
@@ -164,7 +171,16 @@ impl Directory for SimDirectory {
             return Err(DiskError::new(Operation::Lock, path, cause));
         }
         gate.locks.insert(path.clone(), holder.to_owned());
-        Ok(Box::new(SimLock { machine: Arc::clone(&self.machine), path, life: self.life }))
+        drop(gate);
+        let (machine, folder) = (Arc::clone(&self.machine), Arc::clone(&self.folder));
+        let (name, life) = (name.to_owned(), self.life);
+        Ok(Box::new(SimLock { machine, folder, inode, name, path, life }))
+    }
+
+    fn space(&self) -> Result<Space, DiskError> {
+        self.pass(Operation::Measure, &self.path)?;
+        let total = self.machine.gate.lock().capacity.unwrap_or(ENDLESS);
+        Ok(Space { total, free: total.saturating_sub(self.machine.allocated()) })
     }
 
     fn path(&self) -> String {
@@ -180,11 +196,21 @@ fn failure(operation: Operation, path: &str, kind: io::ErrorKind) -> DiskError {
 #[derive(Debug)]
 struct SimLock {
     machine: Arc<Machine>,
+    folder: Arc<Folder>,
+    inode: Arc<Inode>,
+    name: String,
     path: String,
     life: u64,
 }
 
-impl Lock for SimLock {}
+impl Lock for SimLock {
+    fn check(&self) -> Result<(), DiskError> {
+        match self.folder.names.lock().live().get(&self.name) {
+            Some(Node::File(there)) if Arc::ptr_eq(there, &self.inode) => Ok(()),
+            _ => Err(failure(Operation::Lock, &self.path, io::ErrorKind::NotFound)),
+        }
+    }
+}
 
 impl Drop for SimLock {
     fn drop(&mut self) {

@@ -142,7 +142,11 @@ impl Gate {
             Operation::SyncDirectory => counters.directory_syncs += 1,
             Operation::Rename => counters.renames += 1,
             Operation::Remove => counters.removes += 1,
-            Operation::Open | Operation::List | Operation::Map | Operation::Lock => {}
+            Operation::Open
+            | Operation::List
+            | Operation::Map
+            | Operation::Lock
+            | Operation::Measure => {}
         }
     }
 }
@@ -185,8 +189,11 @@ fn changes_something(operation: Operation) -> bool {
         | Operation::Write
         | Operation::Sync
         | Operation::SyncDirectory => true,
-        Operation::Open | Operation::List | Operation::Read | Operation::Map | Operation::Lock => {
-            false
-        }
+        Operation::Open
+        | Operation::List
+        | Operation::Read
+        | Operation::Map
+        | Operation::Lock
+        | Operation::Measure => false,
     }
 }

@@ -1,6 +1,9 @@
 //! Where entries go, and what they cost.
 
+use std::io::ErrorKind;
+
 use super::*;
+use crate::disk::Operation;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -138,4 +141,20 @@ fn each_kind_of_deadline_comes_at_its_second_and_not_before() {
     seen.sort_unstable();
     assert_eq!(seen, expected);
     assert_eq!(wheel.pending(), 0);
+}
+
+/// A batch goes to both logs or to none: what found no room is filed again as a whole, and stands there once.
+#[test]
+fn a_batch_that_finds_no_room_in_one_log_is_in_neither_and_may_be_filed_again() {
+    for nth in 1..=2 {
+        let disk = SimDisk::new(1);
+        let mut wheel = small(&disk, 100);
+        let batch = [Filing::add(entry(1050, 1)), Filing::add(entry(1600, 2))];
+        disk.fail_next(Operation::Create, nth, ErrorKind::StorageFull);
+        let refused = wheel.file(&batch).expect_err("one of the logs has no file");
+        assert!(matches!(&refused, FileError::Timer(error) if error.wants_room()), "{refused}");
+        assert_eq!(wheel.pending(), 0, "file {nth}");
+        wheel.file(&batch).expect("there is room");
+        assert_eq!((wheel.pending(), near_adds(&wheel, 105)), (2, vec![1]), "file {nth}");
+    }
 }
