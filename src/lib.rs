@@ -7,8 +7,9 @@
 //!
 //! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`delay`], [`consumer`] ·
-//! [`producer`] · [`transaction`], [`retention`], [`space`] · [`engine`] · [`service`] · [`api`] · [`check_back`] · [`app`]. Beside them, speaking
-//! HTTP only: [`client`] · [`cli`]; and [`outbound`], by which the server calls its users.
+//! [`producer`] · [`transaction`], [`retention`], [`space`] · [`engine`], [`rebuild`] ·
+//! [`service`] · [`api`] · [`check_back`] · [`app`]. Beside them, speaking HTTP only: [`client`] · [`cli`];
+//! [`outbound`], by which the server calls its users; and [`offline`], for a data directory without a server.
 //!
 //! Decisions that are easy to miss, each argued in its room:
 //!

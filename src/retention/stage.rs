@@ -243,7 +243,11 @@ impl RetentionStage {
         match stopped {
             Some(Ok(Hold::Until(until))) => Ok(self.wait(at, until, now)),
             // What was read before is not read again.
-            Some(Err(error)) => busy(Work::Read { at, upto }, error),
+            Some(Err(error)) => match busy(Work::Read { at, upto }, error)? {
+                // Something was appended, so it has worked.
+                Step::Busy(work) if carried > 0 => Ok(Step::On(work, Progress::Worked)),
+                step => Ok(step),
+            },
             _ if at < upto => Ok(Step::On(Work::Read { at, upto }, Progress::Worked)),
             _ => Ok(letters(upto)),
         }

@@ -142,7 +142,7 @@ async fn the_watermarks_are_listed_and_readiness_names_the_disk() {
     assert_eq!(limits["diskBallastBytes"], RESERVE / 2);
     until_ballast(&disk).await;
     let ready = get(&mut client, "/readyz?verbose").await;
-    assert_eq!(ready.body, "[+] http ok\n[+] store ok\n[+] disk ok\nok\n");
+    assert_eq!(ready.body, "[+] http ok\n[+] store ok\n[+] quarantine empty\n[+] disk ok\nok\n");
 
     disk.set_capacity(Some(disk.allocated() + RESERVE - 1));
     until_pressure(&server, "1").await;
@@ -153,7 +153,10 @@ async fn the_watermarks_are_listed_and_readiness_names_the_disk() {
     let text = String::from_utf8_lossy(&ready.body);
     let line =
         "[-] disk the disk is nearly full: new messages are refused (1048575 bytes are free)";
-    assert_eq!(text, format!("[+] http ok\n[+] store ok\n{line}\nok, degraded\n"));
+    assert_eq!(
+        text,
+        format!("[+] http ok\n[+] store ok\n[+] quarantine empty\n{line}\nok, degraded\n")
+    );
     assert_eq!(get(&mut client, "/readyz").await.body, "ok\n");
     server.stop().await;
 }

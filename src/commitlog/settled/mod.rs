@@ -165,8 +165,27 @@ impl Settled {
         for (segment, digest) in journal.digests.into_iter().filter(|&(of, _)| of >= first) {
             settled.check_file(segment, digest)?;
         }
+        settled.remove_strays()?;
         settled.inner.lock().durable_upto = journal.durable_upto;
         Ok(settled)
+    }
+
+    /// Files that no digest speaks of were made for a checkpoint that was never written: a power cut may have cost them
+    /// their room, too.
+    fn remove_strays(&self) -> Result<(), SettledError> {
+        let mut inner = self.inner.lock();
+        let mut removed = false;
+        for name in self.directory.list()? {
+            let Ok(begins) = name.parse::<u64>() else { continue };
+            let segment = begins / (self.segment_steps * STEP);
+            if !inner.digests.contains_key(&segment) {
+                inner.files.remove(&segment);
+                self.directory.remove(&name)?;
+                removed = true;
+            }
+        }
+        drop(inner);
+        if removed { Ok(self.directory.sync()?) } else { Ok(()) }
     }
 
     /// Starts with no bit set, removing what is in `directory`.
