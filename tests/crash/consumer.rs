@@ -82,11 +82,11 @@ pub(crate) async fn ack(
 
 /// Redrives all dead letters of the group.
 pub(crate) async fn redrive(ledger: &Ledger, client: &mut Client, group: &str) -> Link {
-    ledger.append(Entry::Redriving { group: group.to_owned() });
+    let began = ledger.append(Entry::Redriving { group: group.to_owned() });
     let outcome = wire::redrive(client, group).await;
     let link = Link::after(&outcome);
     if let Outcome::Ok(count) = outcome {
-        ledger.append(Entry::Redriven(count));
+        ledger.append(Entry::Redriven { began, count });
     }
     link
 }

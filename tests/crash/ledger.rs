@@ -134,8 +134,11 @@ pub(crate) enum Entry {
     Redriving {
         group: String,
     },
-    /// So many were.
-    Redriven(u64),
+    /// So many were, by the request that began there.
+    Redriven {
+        began: usize,
+        count: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -154,8 +157,11 @@ impl Ledger {
         self.clock.now().wall.as_millis()
     }
 
-    pub(crate) fn append(&self, entry: Entry) {
-        self.entries.lock().push(entry);
+    /// Says where it stands.
+    pub(crate) fn append(&self, entry: Entry) -> usize {
+        let mut entries = self.entries.lock();
+        entries.push(entry);
+        entries.len() - 1
     }
 
     pub(crate) fn length(&self) -> usize {

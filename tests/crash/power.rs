@@ -30,13 +30,6 @@ const COMES_TO_ITS_END: Duration = Duration::from_millis(100);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_power_cut_of_an_ext4_everything_acknowledged_is_there() {
-    // Not understood: in about one of ten cuts the last record that was answered is not there, and whether the
-    // kernel's shutdown loses it or we do is not proven. It runs when it is asked for.
-    if run::number("HOROLOG_POWER_CUTS").is_none() {
-        return skipped(
-            "cuts of ext4 lose a record now and then, which is not understood; set HOROLOG_POWER_CUTS",
-        );
-    }
     cut_the_power(FileSystem::Ext4).await;
 }
 

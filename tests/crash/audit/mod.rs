@@ -93,14 +93,22 @@ impl<'a> Message<'a> {
     }
 }
 
+/// A request to redrive all dead letters of a group.
+#[derive(Debug)]
+struct Redriving<'a> {
+    group: &'a str,
+    began: usize,
+    ended: Option<usize>,
+}
+
 /// The messages of `entries`, by number.
 #[derive(Debug)]
 pub(crate) struct Audit<'a> {
     messages: BTreeMap<u64, Message<'a>>,
     acks: Vec<(usize, &'a Ack)>,
     nacks: Vec<(usize, &'a Nack)>,
-    /// When all dead letters of which group were about to be redriven.
-    redriving: Vec<(usize, &'a str)>,
+    /// Of which group all dead letters were redriven: when it was asked for, and when that was answered.
+    redriving: Vec<Redriving<'a>>,
     redriven: u64,
     auditor: &'a str,
 }
@@ -134,8 +142,14 @@ impl<'a> Audit<'a> {
                 }
                 Entry::Ack(ack) => audit.acks.push((at, ack)),
                 Entry::Nack(nack) => audit.nacks.push((at, nack)),
-                Entry::Redriving { group } => audit.redriving.push((at, group)),
-                Entry::Redriven(count) => audit.redriven += count,
+                Entry::Redriving { group } => {
+                    audit.redriving.push(Redriving { group, began: at, ended: None });
+                }
+                Entry::Redriven { began, count } => {
+                    audit.redriven += count;
+                    let of_it = audit.redriving.iter_mut().find(|it| it.began == *began);
+                    of_it.expect("it stands in the ledger").ended = Some(at);
+                }
             }
         }
         for message in audit.messages.values_mut() {

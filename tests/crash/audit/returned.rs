@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Audit, Fault, Message, Violations};
+use super::{Audit, Fault, Message, Redriving, Violations};
 use crate::consumer::{ORDERED, max_attempts};
 use crate::ledger::{Delivery, Nack, Outcome};
 use crate::wire::message_group;
 
 impl Audit<'_> {
     /// Whether the message's attempts may begin again with the delivery that stands at `at`: it was a dead
-    /// letter, and the group's were redriven since `from`.
+    /// letter, and the group's were redriven since `from`, by a request that may have begun before.
     fn may_be_redriven(
         &self,
         message: &Message<'_>,
@@ -18,10 +18,11 @@ impl Audit<'_> {
     ) -> bool {
         let of_group = message.deliveries().filter(|delivery| delivery.group == group);
         let highest = of_group.map(|delivery| delivery.attempt).max();
-        let between =
-            |&&(redriving, of): &&(usize, &str)| of == group && (from..at).contains(&redriving);
+        let between = |one: &Redriving<'_>| {
+            one.group == group && one.began < at && one.ended.is_none_or(|ended| ended > from)
+        };
         highest.is_some_and(|highest| highest >= max_attempts(group))
-            && self.redriving.iter().find(between).is_some()
+            && self.redriving.iter().any(between)
     }
 
     pub(super) fn check_attempts(

@@ -55,6 +55,10 @@ fn redriving() -> Entry {
     Entry::Redriving { group: "workers".to_owned() }
 }
 
+fn redriven(began: usize) -> Entry {
+    Entry::Redriven { began, count: 1 }
+}
+
 /// One of a message group, to the group that gets them in order.
 fn in_order(number: u64, offset: u64, began: usize) -> Entry {
     delivery(number, offset, |delivery| {
@@ -85,6 +89,16 @@ fn what_is_promised_is_no_fault() {
         vec![accepted(1), to_workers(1, 1), nacked(1), to_workers(3, 2), seen()],
         // It died meanwhile, and was redriven.
         vec![accepted(1), to_workers(1, 3), nacked(3), redriving(), to_workers(3, 1), seen()],
+        // The redrive was under way when it died.
+        vec![
+            accepted(1),
+            redriving(),
+            to_workers(1, 3),
+            nacked(3),
+            to_workers(4, 1),
+            redriven(1),
+            seen(),
+        ],
         vec![
             accepted(2),
             accepted(16),
@@ -128,6 +142,11 @@ fn every_broken_promise_is_found() {
         (Fault::Attempts, vec![accepted(1), to_workers(1, 4), seen()]),
         // It had attempts left, so it was not dead.
         (Fault::Attempts, vec![accepted(1), to_workers(1, 2), redriving(), to_workers(3, 1)]),
+        // The redrive was over before it died.
+        (
+            Fault::Attempts,
+            vec![accepted(1), redriving(), redriven(1), to_workers(3, 3), to_workers(4, 1), seen()],
+        ),
         (Fault::AfterNack, vec![accepted(1), to_workers(1, 1), nacked(1), to_workers(3, 1)]),
         (
             Fault::AfterNack,
