@@ -4,11 +4,13 @@
 //! the disk then holds. A model ([`model`]) knows what was promised and to whom; every answer is held
 //! against it, and at the end of a run every message must be where the promises say.
 //!
-//! A failure prints its seed. To run it again, or many more:
+//! A failure is made smaller and prints its seed and the operations that are enough for it. To run it again, or many
+//! more, so many or for so long:
 //!
 //! ```text
 //! HOROLOG_SIM_SEED=4711 cargo test --test sim one_seed -- --nocapture
 //! HOROLOG_SIM_SEEDS=10000 cargo test --test sim many_seeds
+//! HOROLOG_SIM_MINUTES=60 cargo test --test sim seeds_for_some_minutes -- --nocapture
 //! ```
 
 #![expect(clippy::panic, clippy::print_stdout, reason = "a test fails, and says with which seed")]
@@ -44,20 +46,30 @@ mod retries;
 mod retries_reset;
 mod returned;
 mod room;
+mod smaller;
 mod transactions;
 mod world;
 mod years;
 
+use std::collections::BTreeSet;
+use std::panic::catch_unwind;
+use std::time::Duration;
+
+use horolog::clock::{Clock, SystemClock};
 use world::{Ended, World};
 
 /// Operations in a run.
 const OPERATIONS: usize = 1000;
 
 fn run(seed: u64) -> Ended {
-    match World::new(seed).run(OPERATIONS) {
-        Ok(ended) => ended,
-        Err(violation) => panic!("HOROLOG_SIM_SEED={seed}: {violation}"),
-    }
+    let run = catch_unwind(|| World::new(seed).run(OPERATIONS));
+    let violation = match run {
+        Ok(Ok(ended)) => return ended,
+        Ok(Err(violation)) => violation,
+        Err(_) => "it panicked; see above".to_owned(),
+    };
+    let (only, violation) = smaller::smallest(seed, OPERATIONS, violation);
+    panic!("{}", smaller::told(seed, &only, &violation));
 }
 
 /// So many seeds meet everything that can happen; a block of them in the bounded set does not meet what is rare.
@@ -111,7 +123,16 @@ seeds! {
 #[test]
 fn one_seed() {
     let seed = number("HOROLOG_SIM_SEED").unwrap_or(1);
-    let ended = run(seed);
+    let only = std::env::var("HOROLOG_SIM_ONLY").ok().map(|list| {
+        list.split(',').map(|number| number.parse().expect("a number")).collect::<BTreeSet<_>>()
+    });
+    let ended = match only {
+        None => run(seed),
+        Some(only) => match smaller::run_only(seed, OPERATIONS, Some(&only)) {
+            Ok(ended) => ended,
+            Err(violation) => panic!("{}", smaller::told(seed, &only, &violation)),
+        },
+    };
     println!("seed {seed}: {:?}, fingerprint {:016x}", ended.coverage, ended.fingerprint);
 }
 
@@ -125,6 +146,20 @@ fn many_seeds() {
     for seed in 1000..1000 + count {
         run(seed);
     }
+}
+
+/// For so many minutes, seeds that nobody has run before: they begin where the wall clock stands.
+#[test]
+fn seeds_for_some_minutes() {
+    let Some(minutes) = number("HOROLOG_SIM_MINUTES") else { return };
+    let clock = SystemClock::new();
+    let (first, began) = (clock.now().wall.as_millis(), clock.now().monotonic);
+    let (mut seen, mut count) = (world::Coverage::default(), 0);
+    while clock.now().monotonic - began < Duration::from_secs(60 * minutes) {
+        seen.add(&run(first + count).coverage);
+        count += 1;
+    }
+    println!("{count} seeds from {first} on: {seen:?}");
 }
 
 #[test]

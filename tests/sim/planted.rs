@@ -3,6 +3,7 @@
 use timerlog::planted::{Fault, plant};
 
 use crate::OPERATIONS;
+use crate::smaller;
 use crate::world::World;
 
 /// The first seed, of four hundred, whose run notices the fault.
@@ -61,4 +62,17 @@ planted! {
     a_check_that_leaves_no_record_is_noticed: Fault::CheckNotRecorded;
     message_groups_that_nobody_looks_at_are_noticed: Fault::NoMessageGroups;
     a_reset_that_leaves_the_retries_of_what_it_brings_back_is_noticed: Fault::ResetLeavesRetries;
+}
+
+/// Of a thousand operations a few are left, and they fail as the thousand did.
+#[test]
+fn a_run_that_fails_is_made_smaller() {
+    let (seed, violation) = noticed(Fault::ForgetAcks).expect("the fault is noticed");
+    plant(Some(Fault::ForgetAcks));
+    let (only, smaller) = smaller::smallest(seed, OPERATIONS, violation);
+    let again = smaller::run_only(seed, OPERATIONS, Some(&only)).expect_err("it fails again");
+    plant(None);
+    println!("{}", smaller::told(seed, &only, &smaller));
+    assert_eq!(again, smaller);
+    assert!(only.len() <= 40, "{} operations are left", only.len());
 }

@@ -288,7 +288,10 @@ impl RetentionObserver for Retained {
 }
 
 pub(crate) struct World {
+    seed: u64,
     pub random: Random,
+    /// The operations that are run; `None`: all.
+    pub(crate) only: Option<BTreeSet<usize>>,
     pub disk: SimDisk,
     pub clock: Arc<ManualClock>,
     pub engine: Option<Engine>,
@@ -320,8 +323,10 @@ impl World {
             false => FlushMode::Sync,
         };
         Self {
+            seed,
             disk: SimDisk::new(random.next()),
             random,
+            only: None,
             clock: Arc::new(ManualClock::new(Timestamp::from_millis(START))),
             engine: None,
             stages: Vec::new(),
@@ -344,14 +349,24 @@ impl World {
     pub(crate) fn run(mut self, operations: usize) -> Result<Ended, String> {
         self.start()?;
         for index in 0..operations {
-            self.operation().map_err(|violation| format!("operation {index}: {violation}"))?;
-            self.hear_answers();
+            if self.only.as_ref().is_none_or(|only| only.contains(&index)) {
+                self.draw_for(index as u64);
+                self.operation().map_err(|violation| format!("operation {index}: {violation}"))?;
+                self.hear_answers();
+            }
         }
+        self.draw_for(operations as u64);
         self.audit()?;
         self.coverage.fired = self.observer.count.load(Ordering::Relaxed);
         self.coverage.steps_forward = self.observer.steps_forward.load(Ordering::Relaxed);
         self.coverage.steps_back = self.observer.steps_back.load(Ordering::Relaxed);
         Ok(Ended { coverage: self.coverage, fingerprint: self.disk.fingerprint() })
+    }
+
+    /// What an operation draws does not hang on what those before it have drawn.
+    fn draw_for(&mut self, operation: u64) {
+        let mut of_seed = Random::new(self.seed);
+        self.random = Random::new(of_seed.next() ^ Random::new(operation).next());
     }
 
     /// As [`World::run`], up to the first life's end or that of the operations; without the audit.
