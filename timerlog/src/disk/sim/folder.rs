@@ -98,6 +98,16 @@ impl Folder {
         }
     }
 
+    /// The sum of the lengths of all files below, in bytes.
+    pub(super) fn length(&self) -> u64 {
+        let names = self.names.lock();
+        let length = |node: &Node| match node {
+            Node::File(inode) => inode.content.lock().length,
+            Node::Folder(folder) => folder.length(),
+        };
+        names.live.values().map(length).sum()
+    }
+
     /// Calls `visit` with the path and node of all there is below, in order of the names.
     pub(super) fn walk(&self, path: &str, visit: &mut dyn FnMut(&str, &Node)) {
         for (name, node) in &self.names.lock().live {

@@ -70,13 +70,7 @@ pub(in crate::disk) struct Machine {
 
 impl Machine {
     fn allocated(&self) -> u64 {
-        let mut sum = 0;
-        self.root.walk("", &mut |_, node| {
-            if let Node::File(inode) = node {
-                sum += inode.content.lock().length;
-            }
-        });
-        sum
+        self.root.length()
     }
 }
 
