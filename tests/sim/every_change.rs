@@ -85,9 +85,10 @@ fn scripts() -> Vec<u64> {
     panic!("no script appends records of the kinds {missing:?}");
 }
 
-/// Cuts the script at the changes that leave `remainder` when divided by `of`.
-fn cut(seed: u64, remainder: u64, of: u64) {
+/// Cuts the script at the changes that leave `remainder` when divided by `of`. Answers how many these are.
+fn cut(seed: u64, remainder: u64, of: u64) -> u64 {
     let (_, changes) = whole(seed);
+    let mut cuts = 0;
     for cut in (1..=changes).filter(|cut| cut % of == remainder) {
         let mut world = scripted(seed);
         world.disk.cut_after(cut);
@@ -95,7 +96,9 @@ fn cut(seed: u64, remainder: u64, of: u64) {
             panic!("script {seed}, cut at change {cut} of {changes}: {violation}");
         }
         assert!(world.lives() > 0, "script {seed} has not come to change {cut}");
+        cuts += 1;
     }
+    cuts
 }
 
 macro_rules! cut {
@@ -103,7 +106,8 @@ macro_rules! cut {
         $(
             #[test]
             fn $name() {
-                scripts().into_iter().for_each(|seed| cut(seed, $remainder, 4));
+                let cuts: u64 = scripts().into_iter().map(|seed| cut(seed, $remainder, 4)).sum();
+                println!("{cuts} cuts");
             }
         )*
     };
@@ -120,5 +124,6 @@ cut! {
 #[test]
 fn many_scripts() {
     let seeds = number("HOROLOG_SIM_SCRIPTS").unwrap_or(1);
-    (0..seeds).for_each(|seed| cut(seed, 0, 1));
+    let cuts: u64 = (0..seeds).map(|seed| cut(seed, 0, 1)).sum();
+    println!("{cuts} cuts of {seeds} scripts");
 }
