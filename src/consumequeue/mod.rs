@@ -13,6 +13,7 @@
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod home;
 mod unit;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError, File, Mapping};
 
+pub use self::home::Home;
 pub use self::unit::{UNIT_LENGTH, Unit};
 use crate::clock::Timestamp;
 
@@ -46,7 +48,7 @@ pub enum QueueError {
 /// One queue of one topic.
 #[derive(Debug)]
 pub struct ConsumeQueue {
-    directory: Arc<dyn Directory>,
+    home: Arc<Home>,
     queue: u16,
     first: AtomicU64,
     committed: AtomicU64,
@@ -100,26 +102,29 @@ impl Extent {
 }
 
 impl ConsumeQueue {
-    /// Opens queue `queue` below `directory`, trusting its units from `first` up to `length`, and nothing else.
+    /// Queue `queue` of a new topic, or a new one of a topic: it has no units, and no file until it has one.
+    pub fn new(home: Arc<Home>, queue: u16) -> Self {
+        Self {
+            home,
+            queue,
+            first: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            condemned: AtomicBool::new(false),
+            files: RwLock::default(),
+        }
+    }
+
+    /// Opens queue `queue` at `home`, trusting its units from `first` up to `length`, and nothing else.
     ///
     /// # Errors
     ///
     /// [`QueueError::Damaged`] when they are not all there.
-    pub fn open(
-        directory: Arc<dyn Directory>,
-        queue: u16,
-        first: u64,
-        length: u64,
-    ) -> Result<Self, QueueError> {
-        let opened = Self {
-            directory,
-            queue,
-            first: AtomicU64::new(first),
-            committed: AtomicU64::new(length),
-            condemned: AtomicBool::new(false),
-            files: RwLock::default(),
-        };
-        match opened.directory.open(CONDEMNED) {
+    pub fn open(home: Arc<Home>, queue: u16, first: u64, length: u64) -> Result<Self, QueueError> {
+        let mut opened = Self::new(home, queue);
+        *opened.first.get_mut() = first;
+        *opened.committed.get_mut() = length;
+        let directory = Arc::clone(opened.home.directory()?);
+        match directory.open(CONDEMNED) {
             Ok(marker) => return Err(QueueError::Damaged { file: marker.path(), place: first }),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
@@ -128,7 +133,7 @@ impl ConsumeQueue {
         while place < length {
             let extent = Extent::of(place);
             let name = opened.file_name(extent);
-            let file = opened.directory.open(&name).map_err(|error| {
+            let file = directory.open(&name).map_err(|error| {
                 if error.is_not_found() {
                     QueueError::Damaged { file: error.path, place }
                 } else {
@@ -147,9 +152,10 @@ impl ConsumeQueue {
     /// Files that were to go when the power did go with the next ones. They go oldest first, so what is left of them
     /// is right before those that are kept.
     fn find_leftovers(&self) -> Result<(), QueueError> {
+        let directory = self.home.directory()?;
         for index in (0..Extent::of(self.first()).index).rev() {
             let extent = Extent::at(index);
-            match self.directory.open(&self.file_name(extent)) {
+            match directory.open(&self.file_name(extent)) {
                 Ok(file) => self.add(file, extent)?,
                 Err(error) if error.is_not_found() => break,
                 Err(error) => return Err(error.into()),
@@ -184,10 +190,11 @@ impl ConsumeQueue {
         if gone.is_empty() {
             return Ok(());
         }
+        let directory = self.home.directory()?;
         for &index in gone.keys() {
-            self.directory.remove(&self.file_name(Extent::at(index)))?;
+            directory.remove(&self.file_name(Extent::at(index)))?;
         }
-        self.directory.sync()
+        directory.sync()
     }
 
     /// Where the next unit goes: how many there have ever been.
@@ -286,9 +293,12 @@ impl ConsumeQueue {
     /// The next checkpoint fails, and with it the server ends; the next start builds again what is derived.
     fn condemn(&self) {
         if !self.condemned.swap(true, Ordering::AcqRel) {
-            let marked = self.directory.create(CONDEMNED, 0).map(drop);
-            if let Err(error) = marked.and_then(|()| self.directory.sync()) {
-                let directory = self.directory.path();
+            let mark = |directory: &Arc<dyn Directory>| {
+                directory.create(CONDEMNED, 0)?;
+                directory.sync()
+            };
+            if let Err(error) = self.home.directory().and_then(mark) {
+                let directory = self.home.path();
                 tracing::error!(directory, %error, "a damaged queue could not be marked");
             }
         }
@@ -326,7 +336,7 @@ impl ConsumeQueue {
     /// The disk's; [`QueueError::Damaged`] when a unit was found damaged.
     pub fn flush(&self) -> Result<(), QueueError> {
         if self.condemned.load(Ordering::Acquire) {
-            let file = format!("{}/{CONDEMNED}", self.directory.path());
+            let file = format!("{}/{CONDEMNED}", self.home.path());
             return Err(QueueError::Damaged { file, place: self.first() });
         }
         let dirty: Vec<_> = {
@@ -345,7 +355,7 @@ impl ConsumeQueue {
         for file in dirty {
             file.sync()?;
         }
-        Ok(self.directory.sync()?)
+        Ok(self.home.directory()?.sync()?)
     }
 
     fn write(&self, place: u64, units: &[Unit]) -> Result<(), QueueError> {
@@ -369,16 +379,17 @@ impl ConsumeQueue {
     fn create(&self, extent: Extent) -> Result<(), QueueError> {
         let name = self.file_name(extent);
         let length = extent.units * UNIT_LENGTH as u64;
-        let file = match self.directory.create(&name, length) {
+        let directory = self.home.directory()?;
+        let file = match directory.create(&name, length) {
             Err(error) if error.is_already_exists() => {
                 // Left over from before a restart: nothing in it is trusted, its room is. A crash
                 // while it was made may have cost it that too.
-                let left = self.directory.open(&name)?;
+                let left = directory.open(&name)?;
                 if left.length() == length {
                     left
                 } else {
-                    self.directory.remove(&name)?;
-                    self.directory.create(&name, length)?
+                    directory.remove(&name)?;
+                    directory.create(&name, length)?
                 }
             }
             created => created?,
@@ -403,6 +414,7 @@ impl ConsumeQueue {
 
 #[cfg(test)]
 mod tests {
+    use timerlog::disk::Operation;
     use timerlog::disk::sim::{Random, SimDisk};
 
     use super::*;
@@ -415,6 +427,24 @@ mod tests {
             tag_hash: 0,
             time: Timestamp::from_millis(1000 + number),
         }
+    }
+
+    fn home(disk: &SimDisk) -> Arc<Home> {
+        Home::new(disk.root(), "topic".to_owned())
+    }
+
+    /// On a full disk a new topic is made all the same: it is its first unit that waits for room.
+    #[test]
+    fn a_new_queue_touches_nothing_before_its_first_unit() {
+        let disk = SimDisk::new(1);
+        disk.fail_next(Operation::Create, 1, std::io::ErrorKind::StorageFull);
+        let queue = ConsumeQueue::new(home(&disk), 0);
+        queue.flush().unwrap();
+        let error = queue.append(0, &[unit(1)]).unwrap_err();
+        assert!(matches!(&error, QueueError::Disk(error) if error.wants_room()), "{error}");
+        assert_eq!(queue.committed(), 0);
+        queue.append(0, &[unit(1)]).unwrap();
+        assert_eq!(queue.unit(0).unwrap(), unit(1));
     }
 
     #[test]
@@ -433,13 +463,13 @@ mod tests {
     #[test]
     fn units_are_read_in_order_and_across_files_and_a_restart() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 3, 0, 0).unwrap();
+        let queue = ConsumeQueue::open(home(&disk), 3, 0, 0).unwrap();
         let units: Vec<_> = (0..1000).map(unit).collect();
         queue.append(0, &units[..100]).unwrap();
         queue.append(100, &units[100..]).unwrap();
         queue.flush().unwrap();
         disk.crash(&mut Random::new(3));
-        let queue = ConsumeQueue::open(disk.root(), 3, 0, 1000).unwrap();
+        let queue = ConsumeQueue::open(home(&disk), 3, 0, 1000).unwrap();
         let mut read = Vec::new();
         queue.read(120, 300, &mut read).unwrap();
         assert_eq!(read, units[120..420]);
@@ -449,7 +479,7 @@ mod tests {
     #[test]
     fn replay_overlaps_and_what_the_log_lost_is_a_hole() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 0, 0, 0).unwrap();
+        let queue = ConsumeQueue::open(home(&disk), 0, 0, 0).unwrap();
         queue.append(0, &[unit(0), unit(1)]).unwrap();
         queue.append(0, &[unit(0), unit(1), unit(2)]).unwrap();
         queue.append(5, &[unit(5)]).unwrap();
@@ -464,9 +494,10 @@ mod tests {
     fn what_has_expired_is_a_hole_and_its_files_go() {
         let units: Vec<_> = (0..1000).map(unit).collect();
         let write = |disk: &SimDisk| {
-            let queue = ConsumeQueue::open(disk.root(), 3, 0, 0).unwrap();
+            let queue = ConsumeQueue::open(home(disk), 3, 0, 0).unwrap();
             queue.append(0, &units).unwrap();
             queue.flush().unwrap();
+            disk.root().sync().unwrap();
             queue.expire(500);
             queue
         };
@@ -484,7 +515,7 @@ mod tests {
             assert_eq!(queue.release(500).is_err(), cut <= changes);
             drop(queue);
             disk.crash(&mut Random::new(cut));
-            let queue = ConsumeQueue::open(disk.root(), 3, 500, 1000).unwrap();
+            let queue = ConsumeQueue::open(home(&disk), 3, 500, 1000).unwrap();
             let mut read = Vec::new();
             queue.read(490, 20, &mut read).unwrap();
             assert_eq!(read, [&[Unit::HOLE; 10][..], &units[500..510]].concat(), "cut {cut}");
@@ -497,7 +528,7 @@ mod tests {
     #[test]
     fn a_hole_leads_no_search_by_time_astray() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 0, 0, 0).unwrap();
+        let queue = ConsumeQueue::open(home(&disk), 0, 0, 0).unwrap();
         for place in [0, 1, 4, 5, 9] {
             queue.append(place, &[unit(place)]).unwrap();
         }
@@ -512,18 +543,19 @@ mod tests {
     #[test]
     fn a_missing_or_older_file_is_noticed_at_the_start() {
         let disk = SimDisk::new(1);
-        let queue = ConsumeQueue::open(disk.root(), 0, 0, 0).unwrap();
+        let queue = ConsumeQueue::open(home(&disk), 0, 0, 0).unwrap();
         let units: Vec<_> = (0..200).map(unit).collect();
         queue.append(0, &units).unwrap();
         queue.flush().unwrap();
-        assert!(ConsumeQueue::open(disk.root(), 0, 0, 200).is_ok());
+        assert!(ConsumeQueue::open(home(&disk), 0, 0, 200).is_ok());
         assert!(matches!(
-            ConsumeQueue::open(disk.root(), 0, 0, 201),
+            ConsumeQueue::open(home(&disk), 0, 0, 201),
             Err(QueueError::Damaged { place: 200, .. })
         ));
-        disk.root().remove(&disk.root().list().unwrap()[0]).unwrap();
+        let topic = disk.root().subdirectory("topic").unwrap();
+        topic.remove(&topic.list().unwrap()[0]).unwrap();
         assert!(matches!(
-            ConsumeQueue::open(disk.root(), 0, 0, 200),
+            ConsumeQueue::open(home(&disk), 0, 0, 200),
             Err(QueueError::Damaged { place: 0, .. })
         ));
     }

@@ -359,7 +359,7 @@ impl Fold {
             name: &message.topic,
             settings: TopicSettings::mixed(queues),
             set_at: record.header.offset,
-        })?)
+        }))
     }
 
     pub(super) fn file_timer_unit(&self, dispatcher: &mut Dispatcher, unit: Unit) {
@@ -384,7 +384,7 @@ impl Fold {
             None => {
                 let settings = TopicSettings::mixed(queue.saturating_add(1));
                 let at = TopicAt { id, name: LEVEL_TOPIC, settings, set_at: unit.offset };
-                let topic = self.topics.set(&at)?;
+                let topic = self.topics.set(&at);
                 self.levels.set_delay(queue, delay_ms);
                 let made =
                     topic.queue(queue).ok_or(FoldError::UnknownQueue { topic: id, queue })?;
@@ -541,7 +541,7 @@ impl Fold {
             name: &set.name,
             settings: set.settings,
             set_at: record.header.offset,
-        })?;
+        });
         Ok(())
     }
 

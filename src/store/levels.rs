@@ -166,7 +166,7 @@ impl Store {
             let set = TopicSet { topic_id, settings, at, name: name.to_owned(), delays_ms };
             let record = set.encode();
             let set_at = self.log.turn_for_accepted(record.len())?.append(record);
-            topic = self.fold.topics.set(&TopicAt { id: topic_id, name, settings, set_at })?;
+            topic = self.fold.topics.set(&TopicAt { id: topic_id, name, settings, set_at });
             self.levels().set_delays(&set.delays_ms);
         }
         self.levels().0.write().table = table;

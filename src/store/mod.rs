@@ -279,7 +279,7 @@ impl Store {
         let record = set.encode();
         let set_at = self.log.turn(record.len())?.append(record);
         let at = TopicAt { id: topic_id, name: name.as_str(), settings, set_at };
-        Ok(self.fold.topics.set(&at)?)
+        Ok(self.fold.topics.set(&at))
     }
 
     /// The group `name`, made with all settings but one at their defaults when there is none.

@@ -32,7 +32,7 @@ impl Fold {
             return Ok(());
         };
         let (id, at) = (TimerTag(tag).topic_id(), record.header.offset);
-        let retries = self.system_topic(id, Holds::Retries, &group, topic_id, at)?;
+        let retries = self.system_topic(id, Holds::Retries, &group, topic_id, at);
         group.progress.lock().entry(key).or_default().give_back(queue_offset);
         let (offset, length) = (at, pointer_length(record));
         let unit = Unit { offset, length, tag_hash: 0, time: nack.comes_at };
@@ -58,7 +58,7 @@ impl Fold {
             return Ok(());
         }
         let at = record.header.offset;
-        self.system_topic(letter.dead_letters, Holds::DeadLetters, &group, topic_id, at)?;
+        self.system_topic(letter.dead_letters, Holds::DeadLetters, &group, topic_id, at);
         let Acked { topic_id, queue, queue_offset } = letter.place;
         let mut progress = group.progress.lock();
         progress.entry((topic_id, queue)).or_default().give_back(queue_offset);
@@ -80,7 +80,7 @@ impl Fold {
         let Some(belongs) = letters.and_then(|topic| topic.belongs) else { return Ok(()) };
         let at = record.header.offset;
         let (id, topic_id) = (redrive.retry_topic, belongs.topic_id);
-        let retries = self.system_topic(id, Holds::Retries, &group, topic_id, at)?;
+        let retries = self.system_topic(id, Holds::Retries, &group, topic_id, at);
         let retention_ms = self.retention_of(dispatcher, &retries);
         for one in &redrive.redriven {
             for needed in [one.record, one.message] {

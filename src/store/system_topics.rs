@@ -93,7 +93,7 @@ impl Store {
         let record = set.encode();
         let set_at = self.log.turn_for_accepted(record.len())?.append(record);
         let at = TopicAt { id, name: &name, settings, set_at };
-        Ok(Some(self.fold.topics.set(&at)?))
+        Ok(Some(self.fold.topics.set(&at)))
     }
 }
 
@@ -106,9 +106,9 @@ impl super::fold::Fold {
         group: &Group,
         topic_id: u32,
         at: Offset,
-    ) -> Result<Arc<Topic>, crate::consumequeue::QueueError> {
+    ) -> Arc<Topic> {
         if let Some(topic) = self.topics.by_id(id) {
-            return Ok(topic);
+            return topic;
         }
         let (name, settings) = (holds.name(group, topic_id), TopicSettings::mixed(1));
         self.topics.set(&TopicAt { id, name: &name, settings, set_at: at })

@@ -96,7 +96,7 @@ impl Store {
         let set_at = turn.append(record);
         let receipt = turn.receipt();
         let at = TopicAt { id, name: name.as_str(), settings, set_at };
-        let topic = self.fold.topics.set(&at).map_err(MakeError::from)?;
+        let topic = self.fold.topics.set(&at);
         Ok(TopicChanged { topic, made: there.is_none(), receipt })
     }
 

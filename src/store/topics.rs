@@ -11,6 +11,7 @@
 //! files go once a checkpoint no longer speaks of them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -18,7 +19,7 @@ use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError};
 
 use super::system_topics::Belongs;
-use crate::consumequeue::{ConsumeQueue, QueueError};
+use crate::consumequeue::{ConsumeQueue, Home, QueueError};
 use crate::message::TopicSettings;
 use crate::message::offset::Offset;
 
@@ -59,12 +60,25 @@ pub struct Topic {
 /// What stays the same when a topic is set to something else.
 #[derive(Debug)]
 struct Life {
+    home: Arc<Home>,
     turn: AtomicU32,
     /// Messages of this topic that wait for their moment, as dispatch has counted them.
     pending: AtomicU64,
     /// Where the last record about a message of it stands.
     last_append: AtomicU64,
     deleted: AtomicBool,
+}
+
+impl Life {
+    fn new(home: &Arc<Home>, pending: u64) -> Self {
+        Self {
+            home: Arc::clone(home),
+            turn: AtomicU32::new(0),
+            pending: AtomicU64::new(pending),
+            last_append: AtomicU64::new(0),
+            deleted: AtomicBool::new(false),
+        }
+    }
 }
 
 /// One queue: the appender's side and the readers'.
@@ -87,42 +101,37 @@ pub(super) struct TopicAt<'a> {
 
 impl Topic {
     fn open(
-        root: &dyn Directory,
+        home: &Arc<Home>,
         at: &TopicAt<'_>,
         queues: &[(u64, u64)],
         pending: u64,
     ) -> Result<Self, QueueError> {
-        let life = Life {
-            turn: AtomicU32::new(0),
-            pending: AtomicU64::new(pending),
-            last_append: AtomicU64::new(0),
-            deleted: AtomicBool::new(false),
-        };
-        Ok(Self {
+        Ok(Self::with(at, open_queues(home, queues)?, Arc::new(Life::new(home, pending))))
+    }
+
+    fn new(home: &Arc<Home>, at: &TopicAt<'_>) -> Self {
+        let queues = new_queues(home, 0..at.settings.queues).collect();
+        Self::with(at, queues, Arc::new(Life::new(home, 0)))
+    }
+
+    fn with(at: &TopicAt<'_>, queues: Vec<Arc<Queue>>, life: Arc<Life>) -> Self {
+        Self {
             id: at.id,
             name: at.name.to_owned(),
             settings: at.settings,
             set_at: at.set_at,
-            queues: open_queues(root, at.id, 0, queues)?.into(),
+            queues: queues.into(),
             belongs: Belongs::of(at.name),
-            life: Arc::new(life),
-        })
+            life,
+        }
     }
 
     /// The same topic with other settings. It keeps all its queues: what stands in them stays.
-    fn set(&self, root: &dyn Directory, at: &TopicAt<'_>) -> Result<Self, QueueError> {
+    fn set(&self, at: &TopicAt<'_>) -> Self {
         let mut queues = self.queues.to_vec();
-        let more = usize::from(at.settings.queues).saturating_sub(queues.len());
-        queues.extend(open_queues(root, self.id, queues.len(), &vec![(0, 0); more])?);
-        Ok(Self {
-            id: self.id,
-            name: self.name.clone(),
-            settings: at.settings,
-            set_at: at.set_at,
-            queues: queues.into(),
-            belongs: self.belongs,
-            life: Arc::clone(&self.life),
-        })
+        let there = u16::try_from(queues.len()).expect("a topic has at most 65535 queues");
+        queues.extend(new_queues(&self.life.home, there..at.settings.queues));
+        Self::with(&TopicAt { name: &self.name, ..*at }, queues, Arc::clone(&self.life))
     }
 
     /// The queue of the next message without a message group: they take turns.
@@ -177,20 +186,19 @@ impl Topic {
     }
 }
 
-fn open_queues(
-    root: &dyn Directory,
-    id: u32,
-    first: usize,
-    queues: &[(u64, u64)],
-) -> Result<Vec<Arc<Queue>>, QueueError> {
-    let directory = root.subdirectory(&directory_name(id))?;
-    let numbers = first..first + queues.len();
-    let queues = numbers.zip(queues).map(|(queue, &(first, length))| {
-        let queue = u16::try_from(queue).expect("a topic has at most 65535 queues");
-        let units = ConsumeQueue::open(Arc::clone(&directory), queue, first, length)?;
+fn open_queues(home: &Arc<Home>, queues: &[(u64, u64)]) -> Result<Vec<Arc<Queue>>, QueueError> {
+    let queues = (0..).zip(queues).map(|(queue, &(first, length))| {
+        let units = ConsumeQueue::open(Arc::clone(home), queue, first, length)?;
         Ok(Arc::new(Queue { next_offset: AtomicU64::new(length), units }))
     });
     queues.collect()
+}
+
+fn new_queues(home: &Arc<Home>, numbers: Range<u16>) -> impl Iterator<Item = Arc<Queue>> {
+    numbers.map(|queue| {
+        let units = ConsumeQueue::new(Arc::clone(home), queue);
+        Arc::new(Queue { next_offset: AtomicU64::new(0), units })
+    })
 }
 
 pub(super) fn directory_name(id: u32) -> String {
@@ -257,28 +265,26 @@ impl Topics {
         queues: &[(u64, u64)],
         pending: u64,
     ) -> Result<Arc<Topic>, QueueError> {
-        let topic = Arc::new(Topic::open(&*self.root, at, queues, pending)?);
+        let home = Home::open(Arc::clone(&self.root), directory_name(at.id))?;
+        let topic = Arc::new(Topic::open(&home, at, queues, pending)?);
         self.maps.write().insert(&topic);
         Ok(topic)
     }
 
     /// Makes the topic, or sets the one that has the id; answers it. What an older record says is passed
     /// over: it has been said again since.
-    pub(super) fn set(&self, at: &TopicAt<'_>) -> Result<Arc<Topic>, QueueError> {
+    pub(super) fn set(&self, at: &TopicAt<'_>) -> Arc<Topic> {
         // Whoever makes a topic and dispatch, which finds its record, come here at the same time. There
         // must be one topic of an id: a second one would give the same offsets again.
         let mut maps = self.maps.write();
         let topic = match maps.by_id.get(&at.id) {
-            Some(topic) if at.set_at <= topic.set_at => return Ok(Arc::clone(topic)),
-            Some(topic) => topic.set(&*self.root, at)?,
-            None => {
-                let queues = usize::from(at.settings.queues);
-                Topic::open(&*self.root, at, &vec![(0, 0); queues], 0)?
-            }
+            Some(topic) if at.set_at <= topic.set_at => return Arc::clone(topic),
+            Some(topic) => topic.set(at),
+            None => Topic::new(&Home::new(Arc::clone(&self.root), directory_name(at.id)), at),
         };
         let topic = Arc::new(topic);
         maps.insert(&topic);
-        Ok(topic)
+        topic
     }
 
     /// The topic's deletion is appended in this very turn: its name is free, and no turn does anything
@@ -380,7 +386,7 @@ mod tests {
         let add_all = || -> Vec<_> {
             let add = |id: u32| {
                 together.wait();
-                topics.set(&at(id, &format!("topic-{id}"), 2, 32)).expect("a directory")
+                topics.set(&at(id, &format!("topic-{id}"), 2, 32))
             };
             (1..500).map(add).collect()
         };
@@ -398,29 +404,29 @@ mod tests {
     #[test]
     fn a_topic_that_grows_keeps_its_queues_and_what_is_counted_of_it() {
         let topics = Topics::new(SimDisk::new(1).root(), 0);
-        let before = topics.set(&at(1, "orders", 2, 32)).unwrap();
+        let before = topics.set(&at(1, "orders", 2, 32));
         before.scheduled();
         before.queues[1].take_offsets(7);
-        let after = topics.set(&at(1, "orders", 5, 64)).unwrap();
+        let after = topics.set(&at(1, "orders", 5, 64));
         assert_eq!(after.queues.len(), 5);
         assert_eq!(after.queues[1].next_offset(), 7);
         assert_eq!(after.pending(), 1);
         before.scheduled();
         assert_eq!(after.pending(), 2);
         // Dispatch comes to the older record later.
-        let again = topics.set(&at(1, "orders", 2, 32)).unwrap();
+        let again = topics.set(&at(1, "orders", 2, 32));
         assert!(Arc::ptr_eq(&again, &after));
     }
 
     #[test]
     fn a_deleted_topics_name_is_free_at_once_and_its_successor_keeps_it() {
         let topics = Topics::new(SimDisk::new(1).root(), 0);
-        let old = topics.set(&at(1, "orders", 2, 32)).unwrap();
+        let old = topics.set(&at(1, "orders", 2, 32));
         topics.mark_deleted(&old);
         assert!(old.is_deleted());
         assert!(topics.by_name("orders").is_none());
         assert!(topics.by_id(1).is_some(), "dispatch still has records of it to come to");
-        let new = topics.set(&at(2, "orders", 2, 96)).unwrap();
+        let new = topics.set(&at(2, "orders", 2, 96));
         assert!(!new.is_deleted());
         topics.remove(1);
         assert!(topics.by_id(1).is_none());
@@ -432,7 +438,7 @@ mod tests {
         let disk = SimDisk::new(1);
         let topics = Topics::new(disk.root(), 0);
         for id in 1..=2 {
-            let topic = topics.set(&at(id, &format!("topic-{id}"), 1, 32)).unwrap();
+            let topic = topics.set(&at(id, &format!("topic-{id}"), 1, 32));
             topic.queues[0].units.append(0, &[crate::consumequeue::Unit::HOLE]).unwrap();
         }
         let files =

@@ -20,7 +20,7 @@ use super::topics::directory_name;
 use super::{LOCK_NAME, StoreError};
 use crate::commitlog::settled::check_files;
 use crate::commitlog::{Damage, WholeLog, read_all};
-use crate::consumequeue::ConsumeQueue;
+use crate::consumequeue::{ConsumeQueue, Home};
 use crate::index;
 use crate::message::offset::Offset;
 use crate::message::record::{Kind, Quarantine, Record};
@@ -150,12 +150,17 @@ fn verify_queues(
     let mut kind = VerifiedKind::below("consumequeue", root)?;
     let Some(queues) = there(root, kind.name)? else { return Ok(kind.missing(state)) };
     for topic in state.into_iter().flat_map(|state| &state.topics) {
-        for (number, &(first, length)) in (0..).zip(&topic.queues) {
-            let Some(directory) = there(&queues, &directory_name(topic.id))? else {
+        let name = directory_name(topic.id);
+        if there(&queues, &name)?.is_none() {
+            // A topic has a directory from its first message on.
+            if topic.queues.iter().any(|&(_, length)| length > 0) {
                 kind.damage.push(format!("topic {} has no queues", topic.name));
-                continue;
-            };
-            let checked = ConsumeQueue::open(directory, number, first, length);
+            }
+            continue;
+        }
+        let home = Home::new(Arc::clone(&queues), name);
+        for (number, &(first, length)) in (0..).zip(&topic.queues) {
+            let checked = ConsumeQueue::open(Arc::clone(&home), number, first, length);
             match checked.and_then(|queue| queue.check()) {
                 Ok(()) => kind.read += length - first,
                 Err(error) => kind.damage.push(format!("topic {}: {error}", topic.name)),

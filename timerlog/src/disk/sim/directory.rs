@@ -13,6 +13,9 @@ use crate::disk::{Directory, DiskError, File, Lock, Operation, Space};
 /// The size of a disk that was given no capacity.
 const ENDLESS: u64 = 1 << 50;
 
+/// The room that making a directory needs, in bytes. What directories take is not counted afterwards.
+const DIRECTORY_LENGTH: u64 = 4096;
+
 /// A handle on a directory of a [`SimDisk`](super::SimDisk).
 #[derive(Debug)]
 pub struct SimDirectory {
@@ -111,6 +114,7 @@ impl Directory for SimDirectory {
             }
             None => {
                 self.pass(Operation::Create, &path)?;
+                self.check_room(DIRECTORY_LENGTH, &path)?;
                 let folder = Arc::new(Folder::default());
                 let node = Node::Folder(Arc::clone(&folder));
                 self.change(Change::Link { name: name.to_owned(), node });

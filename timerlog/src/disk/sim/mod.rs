@@ -26,7 +26,8 @@
 //! - **Failed write**: some prefix of the bytes, picked by the seed, has been written.
 //! - **Failed create, rename, remove, read, open, map**: nothing has happened.
 //! - **Full disk** ([`SimDisk::set_capacity`]): `create` is refused once the lengths of all files
-//!   would exceed the capacity. Writes never are: their bytes were allocated.
+//!   would exceed the capacity, and so is a new directory when there is no block for it. Writes never
+//!   are: their bytes were allocated.
 //! - **Power cut at the n-th change** ([`SimDisk::cut_after`]): for tests that count the changes of a
 //!   run and then cut at each one. A write that is cut is in the page cache, so that the crash picks
 //!   among its pages; every other call that is cut has not happened.
