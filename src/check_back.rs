@@ -9,7 +9,7 @@
 //! Ground rules:
 //!
 //! - **A host that is slow or gone delays its own transactions and nobody else's**: it has one worker, which asks
-//!   [`CALLS_AT_ONCE`] questions at a time; the other hosts go on.
+//!   [`MAX_CALLS_OF_HOST`] questions at a time; the other hosts go on.
 //! - What is asked is what a caller of `POST /v1/producer-groups/{group}/checks` is given.
 //! - The URL is judged again at each call: a setting may have changed, and so may what its name stands for.
 
@@ -24,12 +24,8 @@ use tokio::task::JoinSet;
 use crate::api;
 use crate::clock::Clock;
 use crate::outbound::{Outbound, OutboundError, Reply, Secret, SecretError, TargetError};
-use crate::service::{CheckCall, Ended, Service};
+use crate::service::{CheckCall, Ended, MAX_CALLED_HOSTS, MAX_CALLS_OF_HOST, Service};
 
-/// Hosts that are asked at the same time; the others wait for their turn.
-const HOSTS_AT_ONCE: usize = 64;
-/// Questions to one host at the same time.
-const CALLS_AT_ONCE: usize = 8;
 /// How long an answer may take, connecting included.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a host is left alone when its checks could not be taken.
@@ -50,7 +46,7 @@ impl CheckBack {
         let mut busy = HashSet::new();
         let mut last = String::new();
         while !self.service.is_draining() {
-            while busy.len() < HOSTS_AT_ONCE
+            while busy.len() < MAX_CALLED_HOSTS
                 && let Some(host) = self.service.host_to_ask(&last, |host| !busy.contains(host))
             {
                 last.clone_from(&host);
@@ -70,7 +66,7 @@ impl CheckBack {
     /// Asks the host some of what it is to be asked, and says which host that was.
     #[expect(clippy::disallowed_methods, reason = "nothing tells when a busy log has room again")]
     async fn ask_host(self, host: String) -> String {
-        match self.service.check_calls(&host, CALLS_AT_ONCE).await {
+        match self.service.check_calls(&host, MAX_CALLS_OF_HOST).await {
             Ok(calls) => {
                 let asking: JoinSet<()> =
                     calls.into_iter().map(|call| self.clone().ask(call)).collect();

@@ -9,9 +9,10 @@ use super::group_settings::{
 };
 use super::json_put::MAX_DEPTH;
 use crate::config::{Deadlines, LeaseBounds, QueuedAppends};
-use crate::consumer::INVISIBLE_FOR_MS;
+use crate::consumer::{INVISIBLE_FOR_MS, MAX_PARKED};
 use crate::message::MAX_DELAY_MS;
-use crate::service::{MAX_BUCKETS, MAX_BULK_CANCEL};
+use crate::outbound::MAX_REPLY_BYTES;
+use crate::service::{MAX_BUCKETS, MAX_BULK_CANCEL, MAX_CALLED_HOSTS, MAX_CALLS_OF_HOST};
 use crate::space::Marks;
 
 /// Most headers of a request.
@@ -99,6 +100,10 @@ impl Limits {
             queued_append_bytes: self.queued_appends.bytes,
             leases: self.leases.all,
             queue_leases: self.leases.per_queue,
+            queue_parked_messages: MAX_PARKED,
+            check_calls: MAX_CALLED_HOSTS * MAX_CALLS_OF_HOST,
+            host_check_calls: MAX_CALLS_OF_HOST,
+            check_answer_bytes: MAX_REPLY_BYTES,
             disk_reserve_bytes: disk.map(|marks| marks.refuse_below),
             disk_ballast_bytes: disk.map(|marks| marks.ballast),
             name_bytes: MAX_LABEL_LENGTH,
@@ -149,6 +154,10 @@ struct Written {
     queued_append_bytes: u64,
     leases: usize,
     queue_leases: usize,
+    queue_parked_messages: usize,
+    check_calls: usize,
+    host_check_calls: usize,
+    check_answer_bytes: usize,
     disk_reserve_bytes: Option<u64>,
     disk_ballast_bytes: Option<u64>,
     name_bytes: usize,

@@ -31,7 +31,7 @@ use super::Seat;
 use super::lease::Verdict;
 
 /// Messages of one queue that may wait for others of their message groups.
-pub(super) const MAX_PARKED: usize = 16_384;
+pub const MAX_PARKED: usize = 16_384;
 
 /// One unit of one queue.
 pub(super) type Place = (Seat, u64);

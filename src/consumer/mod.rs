@@ -38,6 +38,7 @@ pub use ack::{AckError, AckOutcome, Extended};
 pub use carry::LettersWalk;
 pub use dead_letters::{DeadLettersError, DeadMessage, Mark, NoOrigin, Wanted};
 pub use expiry::ExpiryStage;
+pub use fifo::MAX_PARKED;
 pub use nack::NackError;
 pub use reading::SubscribeError;
 pub use receive::{Leased, More, ReceiveError, Received};

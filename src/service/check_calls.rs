@@ -8,6 +8,11 @@ use super::{Service, Unavailable, blocking};
 use crate::message::record::CheckUrl;
 use crate::transaction::{Asked, Check};
 
+/// Hosts that are asked at the same time; the others wait for their turn.
+pub const MAX_CALLED_HOSTS: usize = 64;
+/// Questions to one host at the same time.
+pub const MAX_CALLS_OF_HOST: usize = 8;
+
 /// A question for the server at a URL.
 #[derive(Debug)]
 pub struct CheckCall {

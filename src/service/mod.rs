@@ -26,7 +26,7 @@ pub use answers::{
     SearchPage, ServiceConfig, SetAside, TimerAccepted, TimerError, TopicError, TopicProgress,
     TopicView, Unavailable, WithBody,
 };
-pub use check_calls::CheckCall;
+pub use check_calls::{CheckCall, MAX_CALLED_HOSTS, MAX_CALLS_OF_HOST};
 pub use scheduled::{
     BulkCancelled, MAX_BUCKETS, ScheduledError, ScheduledPage, ScheduledQuery, TimelineRequest,
 };

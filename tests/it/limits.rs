@@ -1,16 +1,9 @@
 //! What clients can make grow, at its bound: refused at once, told why and when to come again, and given
 //! again when there is room.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-
 use horolog::client::Answer;
 use horolog::config::Given;
 use serde_json::{Value, json as value};
-use timerlog::disk::sim::SimDisk;
-use timerlog::disk::{Directory, Operation};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -19,10 +12,9 @@ use crate::group_settings::put;
 use crate::wire::talk;
 
 const PUT: &str = "/v1/topics/orders/messages";
-const ACK: &str = "/v1/groups/workers/ack";
 const RECEIVE: &str = "/v1/groups/workers/receive";
 
-fn given(settings: &[(&str, &str)]) -> Given {
+pub(crate) fn given(settings: &[(&str, &str)]) -> Given {
     let lines = settings.iter().map(|(key, setting)| format!("{key} = '{setting}'\n"));
     Given::from_toml(&lines.collect::<String>()).expect("these are settings")
 }
@@ -55,16 +47,16 @@ fn told(answer: &str) -> (u16, String) {
 }
 
 /// A refusal by 429 or 503, which must say when to come again.
-fn overload(answer: &Answer) -> (u16, String) {
+pub(crate) fn overload(answer: &Answer) -> (u16, String) {
     assert_eq!(answer.headers.get("retry-after").expect("it is worth it"), "1");
     refusal(answer)
 }
 
-async fn refused(server: &TestServer, limit: &str) -> String {
+pub(crate) async fn refused(server: &TestServer, limit: &str) -> String {
     server.figure(&format!("horolog_refused_total{{limit=\"{limit}\"}}")).await
 }
 
-async fn until(server: &TestServer, figure: &str, expected: &str) {
+pub(crate) async fn until(server: &TestServer, figure: &str, expected: &str) {
     while server.figure(figure).await != expected {
         tokio::task::yield_now().await;
     }
@@ -95,6 +87,10 @@ async fn every_setting_that_bounds_something_is_listed() {
     let limits = json(&get(&mut server.client(), "/v1/limits").await);
     for (key, _, name, expected) in settings {
         assert_eq!(limits[name], expected, "{key} in {limits}");
+    }
+    // Bounds that are no settings.
+    for name in ["queueParkedMessages", "checkCalls", "hostCheckCalls", "checkAnswerBytes"] {
+        assert!(limits[name].as_u64() > Some(0), "{name} in {limits}");
     }
     server.stop().await;
 }
@@ -268,12 +264,12 @@ async fn receives_that_wait_beyond_the_bound_are_refused_and_those_that_do_not_a
     server.stop().await;
 }
 
-async fn receive(server: &TestServer, group: &str, max: usize) -> Answer {
+pub(crate) async fn receive(server: &TestServer, group: &str, max: usize) -> Answer {
     let request = value!({"topic": "orders", "max": max, "wait": "20s"}).to_string();
     post(&mut server.client(), &format!("/v1/groups/{group}/receive"), request).await
 }
 
-async fn handles(server: &TestServer, group: &str, count: usize) -> Vec<String> {
+pub(crate) async fn handles(server: &TestServer, group: &str, count: usize) -> Vec<String> {
     let mut handles = Vec::new();
     // A put may be answered a moment before it is readable.
     while handles.len() < count {
@@ -330,105 +326,6 @@ async fn messages_of_a_queue_that_are_out_to_a_group_have_a_bound() {
     handles(&server, "others", 2).await;
     ack(&server, "workers", &out[1]).await;
     handles(&server, "workers", 1).await;
-    server.stop().await;
-}
-
-/// A disk that stands still while it is told to.
-struct Disk {
-    disk: SimDisk,
-    stands: Arc<AtomicBool>,
-    go_on: mpsc::Sender<()>,
-}
-
-impl Disk {
-    fn new() -> Self {
-        let (disk, stands) = (SimDisk::new(1), Arc::new(AtomicBool::new(false)));
-        let (go_on, wait) = mpsc::channel();
-        let standing = Arc::clone(&stands);
-        disk.on_operation(move |operation, path| {
-            let flush = operation == Operation::Sync && path.starts_with("commitlog");
-            if flush && standing.load(Ordering::SeqCst) {
-                // It also goes on when the test is over.
-                let _ = wait.recv();
-            }
-        });
-        Self { disk, stands, go_on }
-    }
-
-    fn root(&self) -> Arc<dyn Directory> {
-        self.disk.root()
-    }
-
-    fn stand_still(&self) {
-        self.stands.store(true, Ordering::SeqCst);
-    }
-
-    fn go_on(self) {
-        self.stands.store(false, Ordering::SeqCst);
-        drop(self.go_on);
-    }
-}
-
-async fn put_one(address: SocketAddr, body: String) -> Answer {
-    post(&mut horolog::client::Client::new(address), PUT, body).await
-}
-
-#[tokio::test]
-async fn new_messages_are_refused_while_too_many_wait_for_the_disk_and_acks_are_not() {
-    let disk = Disk::new();
-    let settings = given(&[("max_queued_appends", "3")]);
-    let server = TestServer::start_on_disk(settings, disk.root()).await;
-    put(&server, "orders", "out", None).await;
-    let out = handles(&server, "workers", 1).await;
-    until(&server, "horolog_queued_appends", "0").await;
-    disk.stand_still();
-    let mut accepted = tokio::task::JoinSet::new();
-    for number in 1..=3 {
-        accepted.spawn(put_one(server.address(), format!("{{\"body\":{number}}}")));
-        until(&server, "horolog_queued_appends", &number.to_string()).await;
-    }
-    for refused in 4..=6 {
-        let answer = put_one(server.address(), format!("{{\"body\":{refused}}}")).await;
-        assert_eq!(overload(&answer), (503, "OVERLOADED".to_owned()));
-    }
-    assert_eq!(refused(&server, "queued_appends").await, "3");
-    // A message that was accepted can still be acknowledged; that waits for the disk, too.
-    let request = value!({"receiptHandles": out}).to_string();
-    let mut consumer = server.client();
-    let ack = tokio::spawn(async move { post(&mut consumer, ACK, request).await });
-    until(&server, "horolog_queued_appends", "4").await;
-    disk.go_on();
-    let ack = json(&ack.await.expect("the test did not panic"));
-    assert_eq!(ack["results"][0]["status"], "ok", "{ack}");
-    while let Some(answer) = accepted.join_next().await {
-        assert_eq!(answer.expect("the test did not panic").status, 201);
-    }
-    until(&server, "horolog_queued_appends", "0").await;
-    // There is room again; and what was refused is not there.
-    put(&server, "orders", "fence", None).await;
-    let received = crate::fixture::receive_up_to_fence(&server, "workers", "orders").await;
-    let mut bodies: Vec<_> = received.iter().filter_map(|m| m["body"].as_u64()).collect();
-    bodies.sort_unstable();
-    assert_eq!(bodies, [1, 2, 3]);
-    server.stop().await;
-}
-
-#[tokio::test]
-async fn bytes_that_wait_for_the_disk_have_a_bound_of_their_own() {
-    let disk = Disk::new();
-    let settings = given(&[("max_queued_append_bytes", "1MiB")]);
-    let server = TestServer::start_on_disk(settings, disk.root()).await;
-    put(&server, "orders", "first", None).await;
-    disk.stand_still();
-    let large = format!("{{\"bodyText\":\"{}\"}}", "x".repeat(1 << 20));
-    let accepted = tokio::spawn(put_one(server.address(), large));
-    until(&server, "horolog_queued_appends", "1").await;
-    let answer = put_one(server.address(), r#"{"body":1}"#.to_owned()).await;
-    assert_eq!(overload(&answer), (503, "OVERLOADED".to_owned()));
-    disk.go_on();
-    assert_eq!(accepted.await.expect("the test did not panic").status, 201);
-    until(&server, "horolog_queued_append_bytes", "0").await;
-    put(&server, "orders", "again", None).await;
     server.stop().await;
 }
 

@@ -28,6 +28,7 @@ mod offsets;
 mod operating;
 mod process;
 mod puts;
+mod queued_appends;
 mod scheduled;
 mod search;
 mod timer_races;
