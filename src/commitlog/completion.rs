@@ -1,9 +1,8 @@
 //! How a writer learns that what it appended is durable.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
-use tokio::sync::Notify;
+use crate::sync::{AtomicU8, Notify, Ordering};
 
 const PENDING: u8 = 0;
 const DONE: u8 = 1;

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use std::sync::atomic::Ordering;
-
 use super::append::{Appender, Group};
 use super::group::{GroupHeader, GroupKind};
 use super::{Durability, FlushMode, Secrets, Watermarks};
 use crate::clock::Now;
 use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
+use crate::sync::{Mutex, Ordering};
 use timerlog::disk::Operation;
 use timerlog::segment::{Row, RowError};
 

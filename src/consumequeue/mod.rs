@@ -17,13 +17,12 @@ mod unit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError, File, Mapping};
 
 pub use self::unit::{UNIT_LENGTH, Unit};
 use crate::clock::Timestamp;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, RwLock};
 
 /// Units in the first file, and how often the size doubles.
 const FIRST_FILE_UNITS: u64 = 128;

@@ -21,12 +21,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::store::ArrivalListener;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Notify, Ordering};
 
 /// A group's callers for a topic, by their place: the oldest first.
 type Row = BTreeMap<u64, Waiter>;

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::Signal;
+use crate::sync::Mutex;
 
 /// A pipe of at most `capacity` values. A push raises the reader's signal; a pop that makes room
 /// raises the writer's. Neither ever waits.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 /// Wakes one waiting stage; raised while nobody waits, the next wait returns at once.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 /// A number that only grows. Raised by one, waited for by any number of others.
 #[derive(Debug, Default)]
