@@ -22,6 +22,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use timerlog::planted::{self, Fault};
+
 use crate::store::ArrivalListener;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Notify, Ordering};
 
@@ -175,7 +177,9 @@ impl Waiter {
     /// `false` when it will look anyway.
     fn wake(&mut self) -> bool {
         match &mut self.phase {
-            Phase::New { again } | Phase::Looking { again, .. } => !std::mem::replace(again, true),
+            Phase::New { again } | Phase::Looking { again, .. } => {
+                !std::mem::replace(again, !planted::is(Fault::LookNotRepeated))
+            }
             Phase::Waiting => {
                 self.rouse();
                 true

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use timerlog::planted::{self, Fault};
+
 use super::Signal;
 use crate::sync::Mutex;
 
@@ -47,7 +49,7 @@ impl<T> Pipe<T> {
         let was_full = values.len() >= self.inner.capacity;
         let value = values.pop_front();
         drop(values);
-        if was_full {
+        if was_full && !planted::is(Fault::RoomNotTold) {
             self.inner.writer.raise();
         }
         value

@@ -4,6 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use timerlog::planted::{self, Fault};
+
 use super::{Progress, Signal, Stage, StageError};
 use crate::clock::Clock;
 use crate::sync::thread::{Builder, JoinHandle};
@@ -87,10 +89,13 @@ fn drive(
 impl Running {
     /// Lets every stage finish its step, and joins its thread.
     pub fn stop(self) {
-        self.stopping.store(true, Ordering::Release);
+        if !planted::is(Fault::WokenThenStopped) {
+            self.stopping.store(true, Ordering::Release);
+        }
         for (signal, _) in &self.threads {
             signal.raise();
         }
+        self.stopping.store(true, Ordering::Release);
         for (_, thread) in self.threads {
             if thread.join().is_err() {
                 tracing::error!("a stage's thread had panicked");
