@@ -79,6 +79,8 @@ pub enum Fault {
     ToldBeforeFlush,
     /// Readers are told of units before they are written.
     CommittedBeforeUnits,
+    /// The file of a queue is marked as to be synced, and then written.
+    MarkedThenWritten,
     /// A cancel goes by what it saw before its turn began.
     DecidedBeforeTurn,
 }
