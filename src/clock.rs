@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// A moment on the wall clock, in whole milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,11 +4,9 @@
 //! stages in an order that a seed decides.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use timerlog::disk::Directory;
-use tokio::sync::Notify;
 
 use crate::clock::{Clock, Now};
 use crate::commitlog::Damage;
@@ -25,6 +23,7 @@ use crate::store::checkpoint::{CheckpointStage, Checkpointed, Participant};
 use crate::store::dispatch::DispatchStage;
 use crate::store::flush::{FlushObserver, FlushStage};
 use crate::store::{self, MakeError, Store, StoreError};
+use crate::sync::{AtomicU64, Notify, Ordering};
 use crate::timer;
 use crate::transaction::{Asked, Checks};
 

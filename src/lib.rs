@@ -5,7 +5,7 @@
 //!   api ─> service ─> producer ─> store (CommitLog, dispatch) ─> timer, delay ─> store ─> consumer ─> service ─> api
 //! ```
 //!
-//! Who may look at whom, strictly down this list: [`message`], [`clock`], [`config`], [`metrics`] ·
+//! Who may look at whom, strictly down this list: [`sync`], [`message`], [`clock`], [`config`], [`metrics`] ·
 //! [`stage`] · [`commitlog`], [`consumequeue`], [`index`] · [`store`] · [`timer`], [`delay`], [`consumer`] ·
 //! [`producer`] · [`transaction`], [`retention`], [`space`] · [`engine`], [`rebuild`] ·
 //! [`service`] · [`api`] · [`check_back`] · [`app`]. Beside them, speaking HTTP only: [`client`] · [`cli`];
@@ -49,6 +49,11 @@
 //! - **A wheel found damaged while running is condemned** ([`timer`]): the server ends, and the next start
 //!   fills a new one from the timer topic.
 
+#![cfg_attr(
+    not(feature = "shuttle"),
+    expect(clippy::disallowed_types, reason = "without the scheduler the room hands out these")
+)]
+
 pub mod api;
 pub mod app;
 pub mod check_back;
@@ -79,6 +84,8 @@ pub mod shutdown;
 pub mod space;
 pub mod stage;
 pub mod store;
+#[doc(hidden)]
+pub mod sync;
 pub mod timer;
 pub mod transaction;
 pub mod units;

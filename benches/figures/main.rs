@@ -4,6 +4,8 @@
 //! Servers run as processes of their own, from the binary that is built along, with their default
 //! settings unless it says so; the load comes from this process, on the same machine.
 
+#![expect(clippy::disallowed_types, reason = "it runs on real threads alone")]
+
 mod consume;
 mod disk;
 mod empty;

@@ -5,7 +5,6 @@
 //! counted, what would answer with more is refused before it is looked at.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, HttpBody};
 use axum::http::Response;
@@ -14,6 +13,7 @@ use http_body_util::BodyExt;
 
 use super::problem::{Code, Problem};
 use crate::metrics::Bound;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// What is not worth counting: the number of connections bounds how many there are.
 const SMALL: u64 = 4096;

@@ -2,7 +2,6 @@
 //! never more bodies at once than there is memory set aside for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -13,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::problem::{Code, Problem};
 use crate::config::Deadlines;
 use crate::metrics::Bound;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// How fast a body must come.
 #[derive(Clone, Copy, Debug)]

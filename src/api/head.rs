@@ -17,7 +17,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,6 +26,7 @@ use tokio::time::{Instant, Sleep};
 use super::problem::{Code, Problem};
 use super::refused::Told;
 use crate::metrics::Bound;
+use crate::sync::{AtomicU8, Ordering};
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";

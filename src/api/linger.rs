@@ -10,13 +10,14 @@ use std::future::Pending;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Timeout, timeout};
+
+use crate::sync::{AtomicBool, Ordering};
 
 /// How long a client may go on sending what nobody reads.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -9,7 +9,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use axum::http::StatusCode;
@@ -19,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::linger::LastAnswer;
 use super::problem::{Code, Problem};
 use crate::metrics::{Bound, Metrics, Route};
+use crate::sync::{AtomicBool, Ordering};
 
 /// Who counts what is refused on a connection.
 #[derive(Clone, Debug, Default)]

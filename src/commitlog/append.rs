@@ -12,8 +12,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
-
 use super::CommitLog;
 use super::completion::{Completion, Receipt};
 use super::group::{GROUP_HEADER, GroupKind, MAX_GROUP, RecordsHash};
@@ -21,6 +19,7 @@ use super::settled::Outcome;
 use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
 use crate::message::record::{Encoded, Magic, sealed_crcs};
+use crate::sync::MutexGuard;
 use timerlog::disk::{DiskError, Operation};
 use timerlog::planted::{self, Fault};
 use timerlog::segment::RowError;

@@ -1,9 +1,10 @@
 //! How a writer learns that what it appended is durable.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
-use tokio::sync::Notify;
+use timerlog::planted::{self, Fault};
+
+use crate::sync::{AtomicU8, Notify, Ordering};
 
 const PENDING: u8 = 0;
 const DONE: u8 = 1;
@@ -57,6 +58,9 @@ impl Receipt {
     /// Waits for the flush. Dropping the wait changes nothing: what was appended stays.
     pub async fn wait(&self) -> Durability {
         loop {
+            if planted::is(Fault::AskedAfterLook) && self.0.outcome().is_none() {
+                self.0.waiters.notified().await;
+            }
             let notified = self.0.waiters.notified();
             tokio::pin!(notified);
             // Registered before the state is read, so that a flush in between is not missed.

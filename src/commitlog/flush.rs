@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use std::sync::atomic::Ordering;
-
 use super::append::{Appender, Group};
 use super::group::{GroupHeader, GroupKind};
 use super::{Durability, FlushMode, Secrets, Watermarks};
 use crate::clock::Now;
 use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
+use crate::sync::{Mutex, Ordering};
 use timerlog::disk::Operation;
+use timerlog::planted::{self, Fault};
 use timerlog::segment::{Row, RowError};
 
 /// What one flush did.
@@ -77,6 +76,10 @@ impl Flusher {
         if groups.is_empty() {
             return self.flush_nothing(appender, watermarks, now);
         }
+        let end = groups.back().map_or(0, |group| group.end().get());
+        if planted::is(Fault::ToldBeforeFlush) {
+            self.publish(watermarks, end, now);
+        }
         let written = self.write_all(groups.make_contiguous(), watermarks, now);
         let outcome = written.and_then(|()| match self.mode {
             FlushMode::Sync => self.row.flush(),
@@ -86,7 +89,6 @@ impl Flusher {
             groups.iter().for_each(|group| group.completion.finish(Durability::Failed));
             return Err(self.fail(appender, error));
         }
-        let end = groups.back().map_or(0, |group| group.end().get());
         self.publish(watermarks, end, now);
         let records = groups.iter().map(|group| u64::from(group.count)).sum();
         let bytes = groups.iter().map(|group| group.bytes.len() as u64).sum();

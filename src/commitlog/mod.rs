@@ -38,9 +38,6 @@ pub use recovery::{Damage, RecoverError, Recovered, ScanFrom, WholeLog, read_all
 pub use settled::Outcome;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::Mutex;
 
 use self::append::{Appender, Work};
 use self::flush::Flusher;
@@ -51,6 +48,7 @@ use crate::config::QueuedAppends;
 use crate::message::offset::Offset;
 use crate::message::record::Magic;
 use crate::stage::Signal;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use timerlog::segment::RowError;
 
 /// When a write is answered.

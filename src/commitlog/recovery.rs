@@ -22,9 +22,7 @@
 //!   before anybody is shown any of it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use parking_lot::Mutex;
 use timerlog::disk::Directory;
 use timerlog::segment::{Row, RowError, RowReader};
 
@@ -36,6 +34,7 @@ use super::{CommitLog, FlushMode, LogReader, ReadError, Secrets, Watermarks};
 use crate::message::offset::{Offset, STEP};
 use crate::message::record::{HEADER_LENGTH, Header, Record, RecordError};
 use crate::stage::Signal;
+use crate::sync::{AtomicU64, Mutex};
 
 /// How much is read at a time while later groups are looked for.
 const SEARCH_BLOCK: usize = 1 << 20;

@@ -18,14 +18,14 @@ mod unit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError, File, Mapping};
+use timerlog::planted::{self, Fault};
 
 pub use self::home::Home;
 pub use self::unit::{UNIT_LENGTH, Unit};
 use crate::clock::Timestamp;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, RwLock};
 
 /// Units in the first file, and how often the size doubles.
 const FIRST_FILE_UNITS: u64 = 128;
@@ -216,6 +216,9 @@ impl ConsumeQueue {
             return Ok(());
         }
         let first = first + skip;
+        if planted::is(Fault::CommittedBeforeUnits) {
+            self.committed.store(first + units.len() as u64, Ordering::Release);
+        }
         while next < first {
             self.write(next, &[Unit::HOLE])?;
             next += 1;
@@ -367,13 +370,24 @@ impl ConsumeQueue {
         for (unit, place) in units.iter().zip(place..) {
             bytes.extend_from_slice(&unit.encode(place));
         }
-        let mut files = self.files.write();
-        let file =
-            files.get_mut(&extent.index).expect("dispatch, which writes, expires what it is past");
-        file.synced = false;
-        let file = Arc::clone(&file.file);
-        drop(files);
-        Ok(file.write_at((place - extent.first) * UNIT_LENGTH as u64, &bytes)?)
+        const THERE: &str = "dispatch, which writes, expires what it is past";
+        let file = Arc::clone(&self.files.read().get(&extent.index).expect(THERE).file);
+        if planted::is(Fault::MarkedThenWritten) {
+            self.mark(extent);
+        }
+        file.write_at((place - extent.first) * UNIT_LENGTH as u64, &bytes)?;
+        // Only now: a flush that took the mark before the write would leave nothing for the next one to sync.
+        if !planted::is(Fault::MarkedThenWritten) {
+            self.mark(extent);
+        }
+        Ok(())
+    }
+
+    /// The file has something that no sync has seen.
+    fn mark(&self, extent: Extent) {
+        if let Some(file) = self.files.write().get_mut(&extent.index) {
+            file.synced = false;
+        }
     }
 
     fn create(&self, extent: Extent) -> Result<(), QueueError> {

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::End;
 use crate::config::LeaseBounds;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// Entries that are kept before it is asked which of them still mean something.
 const FEW: usize = 1024;

@@ -21,12 +21,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
+use timerlog::planted::{self, Fault};
 
 use crate::store::ArrivalListener;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Notify, Ordering};
 
 /// A group's callers for a topic, by their place: the oldest first.
 type Row = BTreeMap<u64, Waiter>;
@@ -178,7 +177,9 @@ impl Waiter {
     /// `false` when it will look anyway.
     fn wake(&mut self) -> bool {
         match &mut self.phase {
-            Phase::New { again } | Phase::Looking { again, .. } => !std::mem::replace(again, true),
+            Phase::New { again } | Phase::Looking { again, .. } => {
+                !std::mem::replace(again, !planted::is(Fault::LookNotRepeated))
+            }
             Phase::Waiting => {
                 self.rouse();
                 true

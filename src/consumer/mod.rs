@@ -50,8 +50,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use self::bounds::{Ends, Tally};
 use self::fifo::{Lanes, Place};
 use self::lease::{LeaseNumber, QueueLeases};
@@ -60,6 +58,7 @@ use self::reading::Reading;
 use crate::config::LeaseBounds;
 use crate::stage::Signal;
 use crate::store::{Group, Store, Topic};
+use crate::sync::Mutex;
 
 /// The shortest and the longest lease, in milliseconds.
 pub const INVISIBLE_FOR_MS: std::ops::RangeInclusive<u64> = 1..=12 * 60 * 60 * 1000;

@@ -1,11 +1,11 @@
 //! What the first act was told and what it got, order by order, and what that amounts to.
 
 use hdrhistogram::Histogram;
-use parking_lot::Mutex;
 
 use super::progress::Account;
 use super::report::thousands;
 use crate::clock::Timestamp;
+use crate::sync::Mutex;
 
 /// What the server said when an order was paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,6 +13,7 @@ use super::plan::Payment;
 use super::{DemoError, PATIENCE_MS, Stage, TOPIC};
 use crate::client::Client;
 use crate::clock::Timestamp;
+use crate::sync::Mutex;
 
 /// How often the till is looked into.
 const TILL_INTERVAL: Duration = Duration::from_millis(2);

@@ -6,10 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use parking_lot::RwLock;
-
 use super::entry::{Entry, KeyHash};
 use crate::message::offset::Offset;
+use crate::sync::RwLock;
 
 #[derive(Debug, Default)]
 pub(super) struct Memtable {

@@ -17,7 +17,6 @@
 //! file gets the length it needs. A run that is half forgotten by its offsets is merged alone.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use timerlog::disk::{Directory, DiskError};
 
@@ -25,6 +24,7 @@ use super::entry::Entry;
 use super::error::IndexError;
 use super::run::{Run, RunStream, RunWriter};
 use crate::message::offset::Offset;
+use crate::sync::AtomicU64;
 
 /// Runs of a tier that are merged into one of the next.
 pub(super) const FAN_IN: usize = 4;

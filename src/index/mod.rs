@@ -53,9 +53,7 @@ mod work;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, RwLock};
 use timerlog::disk::{Directory, DiskError};
 
 use self::entry::Entry;
@@ -69,6 +67,7 @@ pub use self::stage::IndexStage;
 use self::work::Worker;
 use crate::message::offset::Offset;
 use crate::stage::Signal;
+use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
 
 /// Entries of a memtable that is full: about 2 MiB.
 pub const MEMTABLE_ENTRIES: usize = 64 << 10;

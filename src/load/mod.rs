@@ -8,7 +8,6 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::Request;
@@ -20,6 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::client::{Client, ClientError};
 use crate::clock::Clock;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Makes the request with this number, counted from 0 over all connections.
 pub type MakeRequest = Arc<dyn Fn(u64) -> Request<Full<Bytes>> + Send + Sync>;

@@ -1,5 +1,7 @@
 //! Cancel: a message that waits will never be delivered, or the caller is told why not.
 
+use timerlog::planted::{self, Fault};
+
 use super::lookup::{Found, Live};
 use super::{ChangeError, Decided, LookError, Settled, foregone, settle};
 use crate::clock::Timestamp;
@@ -60,6 +62,14 @@ pub fn cancel(
         let mut turn = store.log().turn_for_accepted(record.len())?;
         if topic.is_deleted() {
             return Err(ChangeError::Unknown);
+        }
+        if planted::is(Fault::DecidedBeforeTurn)
+            && live.outcome.is_none()
+            && matches!(store.log().settled().get(offset), Ok(Some(Outcome::Delivered)))
+        {
+            topic.appended(turn.append(record));
+            let answer = CancelAnswer::Cancelled(Cancelled::First);
+            return Ok(Decided { answer, receipt: turn.receipt() });
         }
         if let Some(answer) = decide(&mut turn, &topic, &cause, record)? {
             return Ok(Decided { answer, receipt: turn.receipt() });

@@ -37,7 +37,6 @@ pub use transactions::{
 };
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use timerlog::disk::Directory;
@@ -53,6 +52,7 @@ use crate::message::GroupName;
 use crate::metrics::{Held, LogFile, Metrics};
 use crate::producer::PutSettings;
 use crate::space::{Marks, Pressure};
+use crate::sync::{AtomicBool, Ordering};
 
 /// A flush that takes longer makes whoever looks at the server's readiness be told.
 const SLOW_FLUSH: Duration = Duration::from_secs(5);

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use timerlog::disk::Directory;
-use tokio::sync::Notify;
 
 use super::observers::{Flushes, Retained, Timers};
 use super::{OpenError, Service, ServiceConfig};
@@ -17,6 +15,7 @@ use crate::engine::{Engine, Settings};
 use crate::metrics::Metrics;
 use crate::stage::StageError;
 use crate::stage::runner::{self, OnFailure, Running};
+use crate::sync::{Mutex, Notify};
 use crate::{index, store, timer};
 
 /// The first thing that went wrong for good, if anything did.

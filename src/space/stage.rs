@@ -1,7 +1,6 @@
 //! The watch over the disk, as a stage.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use timerlog::disk::DiskError;
 
@@ -10,6 +9,7 @@ use crate::clock::Now;
 use crate::commitlog::NewWork;
 use crate::stage::{Progress, Signal, Stage, StageError};
 use crate::store::Store;
+use crate::sync::{AtomicU8, AtomicU64, Ordering};
 
 /// How often the disk is asked, in milliseconds.
 const LOOK_EVERY_MS: u64 = 250;

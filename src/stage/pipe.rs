@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use timerlog::planted::{self, Fault};
 
 use super::Signal;
+use crate::sync::Mutex;
 
 /// A pipe of at most `capacity` values. A push raises the reader's signal; a pop that makes room
 /// raises the writer's. Neither ever waits.
@@ -48,7 +49,7 @@ impl<T> Pipe<T> {
         let was_full = values.len() >= self.inner.capacity;
         let value = values.pop_front();
         drop(values);
-        if was_full {
+        if was_full && !planted::is(Fault::RoomNotTold) {
             self.inner.writer.raise();
         }
         value

@@ -2,12 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use timerlog::planted::{self, Fault};
 
 use super::{Progress, Signal, Stage, StageError};
 use crate::clock::Clock;
+use crate::sync::thread::{Builder, JoinHandle};
+use crate::sync::{AtomicBool, Ordering};
 
 /// The longest sleep: a wall clock that was stepped is noticed within it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -27,7 +29,10 @@ pub type OnFailure = Arc<dyn Fn(StageError) + Send + Sync>;
 /// # Errors
 ///
 /// When the operating system has no more threads; those already started are stopped again.
-#[expect(clippy::disallowed_methods, reason = "the one place that starts threads")]
+#[cfg_attr(
+    not(feature = "shuttle"),
+    expect(clippy::disallowed_methods, reason = "the one place that starts threads")
+)]
 pub fn run(
     stages: Vec<Box<dyn Stage>>,
     clock: &Arc<dyn Clock>,
@@ -39,7 +44,7 @@ pub fn run(
         let signal = stage.signal().clone();
         let (clock, on_failure) = (Arc::clone(clock), Arc::clone(on_failure));
         let stopping = Arc::clone(&running.stopping);
-        let builder = std::thread::Builder::new().name(stage.name().to_owned());
+        let builder = Builder::new().name(stage.name().to_owned());
         let started = builder.spawn(move || {
             let driven = AssertUnwindSafe(|| drive(&mut *stage, &*clock, &stopping));
             match catch_unwind(driven) {
@@ -84,10 +89,13 @@ fn drive(
 impl Running {
     /// Lets every stage finish its step, and joins its thread.
     pub fn stop(self) {
-        self.stopping.store(true, Ordering::Release);
+        if !planted::is(Fault::WokenThenStopped) {
+            self.stopping.store(true, Ordering::Release);
+        }
         for (signal, _) in &self.threads {
             signal.raise();
         }
+        self.stopping.store(true, Ordering::Release);
         for (_, thread) in self.threads {
             if thread.join().is_err() {
                 tracing::error!("a stage's thread had panicked");

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use timerlog::planted::{self, Fault};
+
+use crate::sync::{Condvar, Mutex};
 
 /// Wakes one waiting stage; raised while nobody waits, the next wait returns at once.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +21,7 @@ impl Signal {
     pub fn raise(&self) {
         let mut raised = self.0.raised.lock();
         if !*raised {
-            *raised = true;
+            *raised = !planted::is(Fault::SignalNotKept);
             self.0.changed.notify_one();
         }
     }

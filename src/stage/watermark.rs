@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use timerlog::planted::{self, Fault};
+
+use crate::sync::{Condvar, Mutex};
 
 /// A number that only grows. Raised by one, waited for by any number of others.
 #[derive(Debug, Default)]
@@ -33,6 +35,11 @@ impl Watermark {
     /// Blocks until it has come to `target`, or `timeout` has passed; `true` when it has come there.
     pub fn wait_for(&self, target: u64, timeout: Duration) -> bool {
         let mut reached = self.reached.lock();
+        if planted::is(Fault::LookThenWait) && *reached < target {
+            drop(reached);
+            reached = self.reached.lock();
+            self.raised.wait_for(&mut reached, timeout);
+        }
         !self.raised.wait_while_for(&mut reached, |reached| *reached < target, timeout).timed_out()
             || *reached >= target
     }

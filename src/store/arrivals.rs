@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use crate::sync::RwLock;
 
 /// Told by dispatch, on its thread: be quick.
 pub trait ArrivalListener: Send + Sync + std::fmt::Debug {

@@ -20,8 +20,6 @@
 
 use std::collections::VecDeque;
 
-use parking_lot::Mutex;
-
 use super::fold::{Dispatcher, Fold};
 use super::keep::SegmentKeep;
 use super::state::{State, StateError};
@@ -30,6 +28,7 @@ use crate::clock::Timestamp;
 use crate::commitlog::{AppendError, ReadError, Receipt};
 use crate::message::offset::Offset;
 use crate::message::record::{Kind, Record, STATE_PART, StateEnd, StatePart};
+use crate::sync::Mutex;
 
 /// States that wait to be appended.
 const WAITING_MAX: usize = 2;

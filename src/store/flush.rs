@@ -1,13 +1,13 @@
 //! The flush as a stage: one group after the other, as fast as the disk takes them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Store;
 use crate::clock::{Clock, Now};
 use crate::commitlog::Flushed;
 use crate::stage::{Progress, Signal, Stage, StageError};
+use crate::sync::Ordering;
 
 /// Stands for: no flush is under way.
 pub(super) const NO_FLUSH: u64 = u64::MAX;

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use timerlog::planted::{self, Fault};
 
@@ -31,6 +30,7 @@ use crate::message::record::{
 };
 use crate::message::timer_tag::TimerTag;
 use crate::stage::Watermark;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Queues that a topic has when only a message of it tells that it exists.
 const QUEUES_UNKNOWN: u16 = 1;

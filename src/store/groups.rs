@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
-
 use super::progress::QueueProgress;
 use super::resets::{Reset, Resets};
 use crate::message::offset::Offset;
 use crate::message::record::OffsetsReset;
 use crate::message::{GroupSettings, TagFilter};
+use crate::sync::{Mutex, RwLock};
 
 /// One queue of one topic.
 pub type QueueKey = (u32, u16);

@@ -21,7 +21,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use timerlog::planted::{self, Fault};
 
 use super::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID, TopicAt};
@@ -29,6 +28,7 @@ use super::{MakeError, Store, Topic};
 use crate::clock::Timestamp;
 use crate::message::record::TopicSet;
 use crate::message::{LevelTable, TopicSettings};
+use crate::sync::RwLock;
 
 /// Most queues of the level topic: a message's record counts them from 1 in 16 bits.
 const MAX_QUEUES: usize = 65_535;

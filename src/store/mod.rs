@@ -46,10 +46,8 @@ mod topics;
 mod verify;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use timerlog::disk::{Directory, DiskError};
 use timerlog::segment::RowError;
 
@@ -90,6 +88,7 @@ use crate::message::offset::Offset;
 use crate::message::record::{Kind, TopicSet};
 use crate::message::{GroupName, GroupSettings, TopicName, TopicSettings};
 use crate::stage::Signal;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Held by the process that has the data directory open.
 pub const LOCK_NAME: &str = "LOCK";

@@ -11,9 +11,7 @@
 //! A directory that is not ours is refused before all that: taking the lock already writes a file.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use parking_lot::Mutex;
 use timerlog::checkpoint::{CheckpointError, read as read_checkpoint};
 use timerlog::disk::{Directory, DiskError};
 
@@ -43,6 +41,7 @@ use crate::message::TopicSettings;
 use crate::message::offset::Offset;
 use crate::message::record::{DamageReason, Kind, Opened, Quarantine, Record};
 use crate::stage::Signal;
+use crate::sync::{AtomicU64, Mutex};
 
 /// What is decided when a data directory is opened.
 #[derive(Clone, Debug)]

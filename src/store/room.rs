@@ -4,12 +4,12 @@
 //! bytes are allocated, and are there for others once it is removed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use timerlog::disk::{Directory, DiskError, Lock, Space};
 
 use crate::clock::Timestamp;
 use crate::stage::{Progress, Signal};
+use crate::sync::{AtomicBool, Ordering};
 
 const NAME: &str = "ballast";
 

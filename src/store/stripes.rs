@@ -1,8 +1,7 @@
 //! Being alone with a key, from look-up to append.
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::index::KeyHash;
+use crate::sync::{Mutex, MutexGuard};
 
 const STRIPES: usize = 256;
 

@@ -13,15 +13,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
 use timerlog::disk::{Directory, DiskError};
 
 use super::system_topics::Belongs;
 use crate::consumequeue::{ConsumeQueue, Home, QueueError};
 use crate::message::TopicSettings;
 use crate::message::offset::Offset;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, RwLock};
 
 /// The holding topic of timed messages. Its one queue is the order in which they were appended.
 pub const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use timerlog::{Advance, EntryKind, Position, TimerError, TimerWheel, WheelReader};
 
 use super::{Outstanding, Shared, Walked};
 use crate::clock::{Now, Timestamp};
 use crate::stage::{Pipe, Progress, Signal, Stage, StageError};
+use crate::sync::Ordering;
 
 /// Entries that may be walked and not settled before no further slot is opened: what bounds memory when
 /// much is due at once. The first open slot is walked whatever its size.

@@ -6,7 +6,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use timerlog::planted::{self, Fault};
 
@@ -18,6 +17,7 @@ use crate::commitlog::{AppendError, Outcome, SettleError, Turn};
 use crate::message::record::{Delivery, DeliveryReason, Fired};
 use crate::stage::{Pipe, Progress, Signal, Stage, StageError};
 use crate::store::{QueueKey, Store, Topic};
+use crate::sync::Ordering;
 
 /// Messages of one queue in a turn.
 const TURN: usize = 256;

@@ -1,7 +1,6 @@
 //! Stage 2: file requests in the wheel. The sole writer of both rings and both TimerLogs.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use timerlog::{FileError, Filing, Refile, TimerError, TimerWheel};
 
@@ -11,6 +10,7 @@ use crate::commitlog::Outcome;
 use crate::message::offset::Offset;
 use crate::stage::{Pipe, Progress, Signal, Stage, StageError};
 use crate::store::Store;
+use crate::sync::Ordering;
 
 /// Entries of a far slot looked at in one step: filing goes on in between.
 const REFILE_BUDGET: usize = 8192;

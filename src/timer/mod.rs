@@ -46,9 +46,7 @@ pub use participant::TimerParticipant;
 pub use pending::Pending;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use timerlog::disk::Directory;
 use timerlog::{Filing, TimerError, TimerWheel};
 
@@ -57,6 +55,7 @@ pub use crate::clock_watch::ClockStep;
 use crate::message::offset::Offset;
 use crate::stage::{Signal, StageError, Watermark};
 use crate::store::{QueueKey, Store, TIMER_TOPIC_ID};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
 /// A slot that is not done so long after its time is behind.
 const BEHIND_MS: u64 = 60_000;

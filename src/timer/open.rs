@@ -17,6 +17,7 @@ use crate::clock::{Now, Timestamp};
 use crate::clock_watch::ClockWatch;
 use crate::stage::{Pipe, Signal, Stage, Stages, Watermark};
 use crate::store::{Store, TIMER_TOPIC_ID};
+use crate::sync::{AtomicBool, AtomicU64, Mutex};
 
 /// Values that a pipe holds at most: batches of 1024 requests, walked slots, runs of one queue.
 const REQUEST_BATCHES: usize = 16;
@@ -66,13 +67,13 @@ pub fn open(
     let dequeue_message = Signal::default();
     let dequeue_put = Signal::default();
     let shared = Arc::new(Shared {
-        wheel: parking_lot::Mutex::new(wheel),
+        wheel: Mutex::new(wheel),
         directory: Arc::clone(directory),
-        in_flight: std::sync::atomic::AtomicU64::new(0),
-        filed: std::sync::atomic::AtomicU64::new(0),
+        in_flight: AtomicU64::new(0),
+        filed: AtomicU64::new(0),
         filed_upto: Watermark::new(mark),
-        opened: std::sync::atomic::AtomicU64::new(opened_upto),
-        held: std::sync::atomic::AtomicBool::new(false),
+        opened: AtomicU64::new(opened_upto),
+        held: AtomicBool::new(false),
         enqueue_put: Signal::default(),
         dequeue_get: Signal::default(),
         dequeue_check: Signal::default(),

@@ -12,9 +12,7 @@
 //! the checkpoint that holds both.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use parking_lot::Mutex;
 use timerlog::{Compaction, Entry, TimerCheckpoint, TimerError, TimerWheel};
 
 use super::Shared;
@@ -22,6 +20,7 @@ use crate::commitlog::Outcome;
 use crate::message::offset::Offset;
 use crate::store::checkpoint::Participant;
 use crate::store::{Store, StoreError};
+use crate::sync::{Mutex, Ordering};
 
 /// Records of a far slot that are written again in one go, to free those before them: some milliseconds under
 /// the wheel's lock, and 3 MiB. A far slot with more keeps its place until its time comes.

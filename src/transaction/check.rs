@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::parked::{Asked, Due, Parked};
 use crate::clock::Timestamp;
 use crate::commitlog::{AppendError, Receipt};
@@ -12,6 +10,7 @@ use crate::message::offset::Offset;
 use crate::producer::{self, ChangeError, Decided, Found, HandedOut, LookError};
 use crate::stage::StageError;
 use crate::store::Store;
+use crate::sync::Mutex;
 use crate::timer::{CheckOutcome, DueChecks};
 
 /// How long a parked check stays in the wheel before it is looked at again: a start finds it within this.

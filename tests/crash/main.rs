@@ -15,6 +15,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test of processes looks at their files itself")]
 #![expect(clippy::panic, reason = "a broken promise fails the test where it is seen")]
 #![expect(clippy::print_stdout, reason = "the table, and what a failure has kept")]
+#![expect(clippy::disallowed_types, reason = "it runs on real threads alone")]
 
 mod audit;
 mod consumer;

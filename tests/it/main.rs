@@ -1,5 +1,7 @@
 //! The server from outside: over HTTP, and as a process.
 
+#![expect(clippy::disallowed_types, reason = "it runs on real threads alone")]
+
 mod batches;
 mod bounds;
 mod change_races;

@@ -14,6 +14,7 @@
 //! ```
 
 #![expect(clippy::panic, clippy::print_stdout, reason = "a test fails, and says with which seed")]
+#![expect(clippy::disallowed_types, reason = "it runs on one thread, and asks for no scheduler")]
 
 mod bench;
 mod changes;

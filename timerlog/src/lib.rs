@@ -65,6 +65,11 @@
 //! due, and who walks when. [`segment`] and [`checkpoint`] are the file kit under both, [`disk`] the
 //! door to the operating system, with a simulated disk behind the same door.
 
+#![cfg_attr(
+    not(feature = "shuttle"),
+    expect(clippy::disallowed_types, reason = "without the scheduler the room hands out these")
+)]
+
 mod bytes;
 pub mod checkpoint;
 #[doc(hidden)]
@@ -78,6 +83,8 @@ mod log;
 pub mod planted;
 mod position;
 pub mod segment;
+#[doc(hidden)]
+pub mod sync;
 mod timers;
 mod wheel;
 

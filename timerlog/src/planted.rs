@@ -1,6 +1,6 @@
-//! Faults that a test plants to see that the simulation notices them.
+//! Faults that a test plants to see that the simulation, or the tests of races, notice them.
 //!
-//! A simulation that passes proves little unless it fails when the code is wrong. So the mechanisms that
+//! A test that passes proves little unless it fails when the code is wrong. So the mechanisms that
 //! the promises hang on can be switched off, one at a time, on the calling thread, in builds with debug
 //! assertions only. In a release build there is nothing to switch.
 
@@ -63,6 +63,26 @@ pub enum Fault {
     ReleasedBeforeFold,
     /// What waits to come again comes also after a reset that brings it in its queue.
     ResetLeavesRetries,
+    /// A signal that is raised while nobody waits for it is forgotten.
+    SignalNotKept,
+    /// Between its look at a watermark and its wait, a thread does not hold the lock, and does not look again.
+    LookThenWait,
+    /// Who waits for a flush looks first, and then asks to be told.
+    AskedAfterLook,
+    /// A pipe that has room again tells nobody.
+    RoomNotTold,
+    /// Stages are woken to stop, and then told to.
+    WokenThenStopped,
+    /// A message that comes while a caller looks does not make it look again.
+    LookNotRepeated,
+    /// Readers and checkpoints are told of a group before it is written and flushed.
+    ToldBeforeFlush,
+    /// Readers are told of units before they are written.
+    CommittedBeforeUnits,
+    /// The file of a queue is marked as to be synced, and then written.
+    MarkedThenWritten,
+    /// A cancel goes by what it saw before its turn began.
+    DecidedBeforeTurn,
 }
 
 #[cfg(debug_assertions)]

@@ -29,7 +29,6 @@ mod page;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use timerlog::disk::{Directory, DiskError, File};
 
 #[cfg(any(test, fuzzing))]
@@ -37,6 +36,7 @@ pub(super) use self::fuzzing::decoders;
 use self::journal::Journal;
 use self::page::{PAGE_BITS, PAGE_LENGTH, Page, PageError};
 use crate::message::offset::{Offset, STEP};
+use crate::sync::Mutex;
 
 /// How a cause was settled. Persisted as the two bits after the settled bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use timerlog::disk::Operation;
 use timerlog::disk::sim::Random;
 
@@ -11,6 +10,7 @@ use super::bench::{
     Bench, LARGE, SMALL, Told, acknowledged, all, at, message_of, put, whole_turns,
 };
 use super::*;
+use crate::sync::Mutex;
 
 /// A log with three turns flushed, and one that waits.
 fn waiting(mode: FlushMode) -> (Bench, CommitLog, Vec<Told>) {

@@ -1,11 +1,10 @@
 //! What the second act was told and what it got, order by order, and what that amounts to.
 
-use parking_lot::Mutex;
-
 use super::super::progress::Account;
 use super::super::report::thousands;
 use super::plan::{Ending, Shop};
 use crate::clock::Timestamp;
+use crate::sync::Mutex;
 
 /// A message in a consumer's hands.
 #[derive(Clone, Copy, Debug)]

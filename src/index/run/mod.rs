@@ -23,7 +23,6 @@ mod stream;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use timerlog::disk::{Directory, DiskError, File, Mapping};
 
@@ -38,6 +37,7 @@ pub(super) use self::writer::RunWriter;
 use super::entry::{ENTRY_LENGTH, Entry, KeyHash};
 use super::error::{Damage, IndexError};
 use crate::message::offset::Offset;
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// What a crc is computed over at a time.
 const CHECK_CHUNK: usize = 256 << 10;

@@ -7,7 +7,6 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use timerlog::disk::{Directory, DiskError, File};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -18,6 +17,7 @@ use super::page::{self, Page};
 use super::{Run, file_name};
 use crate::index::entry::Entry;
 use crate::message::offset::Offset;
+use crate::sync::AtomicU64;
 
 /// What a part gathers before it is written.
 const CHUNK: usize = 256 << 10;

@@ -1,8 +1,7 @@
 //! What look-ups cost, and look-ups beside work.
 
-use std::sync::atomic::AtomicBool;
-
 use super::*;
+use crate::sync::AtomicBool;
 
 fn page_reads<T>(index: &Index, look_up: impl FnOnce() -> T) -> (T, u64) {
     let before = index.figures().page_reads;

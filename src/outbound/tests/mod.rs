@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -24,6 +23,7 @@ use tokio::task::JoinHandle;
 use super::address::Judge;
 use super::connect::{Dial, Dialing};
 use super::*;
+use crate::sync::Mutex;
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_999);
 const LONG: Duration = Duration::from_secs(30);

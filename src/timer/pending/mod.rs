@@ -41,7 +41,6 @@ pub use timeline::{Bucket, Timeline, TimelineError};
 pub use walk::{Step, Walk, WalkError, Wanted};
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use timerlog::WheelReader;
@@ -49,6 +48,7 @@ use timerlog::WheelReader;
 use super::Shared;
 use crate::clock::Clock;
 use crate::store::{Store, TIMER_TOPIC_ID};
+use crate::sync::Ordering;
 
 /// How long a reader waits for the timer to come to what is visible in the log.
 pub const CATCH_UP: Duration = Duration::from_secs(1);

@@ -2,13 +2,13 @@
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{ChainError, damage};
 use super::record::{self, Record};
 use crate::error::DamageKind;
 use crate::position::Position;
 use crate::segment::RowReader;
+use crate::sync::{AtomicU64, Ordering};
 
 /// How much is copied at once where records of a slot lie close together.
 const BLOCK_SIZE: u64 = 340 * record::STEP;

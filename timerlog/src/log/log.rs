@@ -1,7 +1,6 @@
 //! The writing side of a TimerLog, and reading it through from one place to another.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::chain::ChainReader;
 use super::error::{damage, from_row};
@@ -11,6 +10,7 @@ use crate::disk::Directory;
 use crate::error::{Damage, DamageKind, TimerError};
 use crate::position::Position;
 use crate::segment::{Row, RowError, RowFlush};
+use crate::sync::{AtomicU64, Ordering};
 
 /// How much is read at once when the log is read through.
 const BLOCK_SIZE: u64 = 2048 * record::STEP;

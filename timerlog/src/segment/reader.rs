@@ -1,10 +1,10 @@
 //! The reading side of a row.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::shared::Shared;
 use super::{RowError, name};
+use crate::sync::Ordering;
 
 /// Reads a row while its writer appends. Clones read the same row.
 #[derive(Clone, Debug)]

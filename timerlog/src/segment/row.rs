@@ -1,14 +1,12 @@
 //! The writing side of a row.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-use parking_lot::RwLock;
 
 use super::open::find_segments;
 use super::shared::{Segment, Shared};
 use super::{RowError, RowFlush, RowReader, name};
 use crate::disk::Directory;
+use crate::sync::{AtomicU64, Ordering, RwLock};
 
 /// Files are allocated and mapped by pages of this many bytes.
 const PAGE_SIZE: u64 = 4096;

@@ -1,13 +1,11 @@
 //! The files of a row, shared by the writer, its readers and its flushes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-use parking_lot::{Mutex, RwLock};
 
 use super::RowError;
 use crate::disk::{DiskError, File, Mapping};
+use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
 
 /// One file of the row.
 #[derive(Debug)]

@@ -3,13 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::gate::Refusal;
 use super::pages::Pages;
 use super::{Machine, Random};
 use crate::disk::checks::end_within;
 use crate::disk::{DiskError, File, Mapping, Operation};
+use crate::sync::Mutex;
 
 /// What a name points at: bytes, and whether the length itself would survive.
 #[derive(Debug)]

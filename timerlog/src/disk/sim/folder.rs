@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::Random;
 use super::file::Inode;
+use crate::sync::Mutex;
 
 /// What a name stands for.
 #[derive(Clone, Debug)]

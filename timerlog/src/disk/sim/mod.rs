@@ -49,12 +49,11 @@ pub use random::Random;
 use std::io;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use self::file::Inode;
 use self::folder::{Change, Folder, Node};
 use self::gate::Gate;
 use super::{Directory, Operation};
+use crate::sync::Mutex;
 
 /// A simulated disk. Clones are the same disk.
 #[derive(Clone, Debug)]
