@@ -15,7 +15,7 @@ use horolog::commitlog::settled::Settled;
 use horolog::commitlog::{
     CommitLog, Durability, FlushMode, Flushed, Receipt, Recovered, ScanFrom, Secrets, recover,
 };
-use horolog::consumequeue::{ConsumeQueue, Unit};
+use horolog::consumequeue::{ConsumeQueue, Home, Unit};
 use horolog::message::Attributes;
 use horolog::message::offset::Offset;
 use horolog::message::record::{Magic, Message, Placement};
@@ -167,7 +167,7 @@ fn unit(place: u64) -> Unit {
 }
 
 fn open_queue(disk: &SimDisk, length: u64) -> ConsumeQueue {
-    let queue = ConsumeQueue::open(disk.root(), 0, 0, length);
+    let queue = ConsumeQueue::open(Home::new(disk.root(), "topic".to_owned()), 0, 0, length);
     queue.unwrap_or_else(|error| panic!("what a checkpoint counts is not there: {error}"))
 }
 
@@ -177,6 +177,7 @@ fn queue(disk: &SimDisk) -> Arc<ConsumeQueue> {
     let units: Vec<_> = (0..FIRST).map(unit).collect();
     queue.append(0, &units).expect("the disk works");
     queue.flush().expect("the disk works");
+    disk.root().sync().expect("the disk works");
     Arc::new(queue)
 }
 

@@ -33,9 +33,8 @@ impl SimDirectory {
 
     fn pass(&self, operation: Operation, path: &str) -> Result<(), DiskError> {
         self.machine
-            .gate
-            .lock()
-            .pass(self.life, operation, path)
+            .enter(operation, path)
+            .pass(self.life, operation)
             .map_err(|refusal| DiskError::new(operation, path, refusal.cause()))
     }
 
@@ -147,7 +146,7 @@ impl Directory for SimDirectory {
 
     fn sync(&self) -> Result<(), DiskError> {
         let operation = Operation::SyncDirectory;
-        let passed = self.machine.gate.lock().pass(self.life, operation, &self.path);
+        let passed = self.machine.enter(operation, &self.path).pass(self.life, operation);
         let mut names = self.folder.names.lock();
         match passed {
             Ok(()) => names.sync(),

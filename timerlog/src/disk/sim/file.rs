@@ -92,8 +92,8 @@ impl File for SimFile {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         self.check_range(Operation::Read, offset, buffer.len())?;
-        let mut gate = self.machine.gate.lock();
-        gate.pass(self.life, Operation::Read, &self.path)
+        let mut gate = self.machine.enter(Operation::Read, &self.path);
+        gate.pass(self.life, Operation::Read)
             .map_err(|refusal| self.error(Operation::Read, refusal.cause()).at(offset))?;
         gate.counters.bytes_read += buffer.len() as u64;
         self.inode.content.lock().pages.read(offset, buffer);
@@ -107,8 +107,8 @@ impl File for SimFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         self.check_range(Operation::Write, offset, bytes.len())?;
-        let mut gate = self.machine.gate.lock();
-        let passed = gate.pass(self.life, Operation::Write, &self.path);
+        let mut gate = self.machine.enter(Operation::Write, &self.path);
+        let passed = gate.pass(self.life, Operation::Write);
         let written = match passed {
             // The cut came while the bytes were on their way: the crash decides over each page.
             Ok(()) | Err(Refusal::PowerOff) => bytes.len(),
@@ -123,7 +123,8 @@ impl File for SimFile {
     }
 
     fn sync(&self) -> Result<(), DiskError> {
-        let passed = self.machine.gate.lock().pass(self.life, Operation::Sync, &self.path);
+        let passed =
+            self.machine.enter(Operation::Sync, &self.path).pass(self.life, Operation::Sync);
         let content = &mut *self.inode.content.lock();
         match passed {
             Ok(()) => {
@@ -137,8 +138,8 @@ impl File for SimFile {
     }
 
     fn map(&self) -> Result<Arc<dyn Mapping>, DiskError> {
-        let mut gate = self.machine.gate.lock();
-        gate.pass(self.life, Operation::Map, &self.path)
+        let mut gate = self.machine.enter(Operation::Map, &self.path);
+        gate.pass(self.life, Operation::Map)
             .map_err(|refusal| self.error(Operation::Map, refusal.cause()))?;
         Ok(Arc::new(SimMapping { inode: Arc::clone(&self.inode), length: self.length }))
     }

@@ -1,7 +1,6 @@
 //! What every call on the simulated disk passes first: the faults, the counters, the power switch.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 
 use super::Random;
@@ -32,9 +31,6 @@ impl Counters {
     }
 }
 
-/// Is told of every call before it is made, with the path it is about.
-pub(super) type Hook = Box<dyn FnMut(Operation, &str) + Send>;
-
 /// An error that was ordered for a later call.
 #[derive(Debug)]
 struct Plan {
@@ -44,6 +40,7 @@ struct Plan {
     kind: io::ErrorKind,
 }
 
+#[derive(Debug)]
 pub(super) struct Gate {
     /// Counts the crashes and kills; a handle of an earlier life is dead.
     pub(super) life: u64,
@@ -51,7 +48,6 @@ pub(super) struct Gate {
     pub(super) locks: BTreeMap<String, String>,
     pub(super) capacity: Option<u64>,
     pub(super) random: Random,
-    hook: Option<Hook>,
     plans: Vec<Plan>,
     changes_left: Option<u64>,
 }
@@ -64,14 +60,9 @@ impl Gate {
             locks: BTreeMap::new(),
             capacity: None,
             random: Random::new(seed),
-            hook: None,
             plans: Vec::new(),
             changes_left: None,
         }
-    }
-
-    pub(super) fn set_hook(&mut self, hook: Hook) {
-        self.hook = Some(hook);
     }
 
     pub(super) fn plan(&mut self, operation: Operation, nth: u64, kind: io::ErrorKind) {
@@ -95,20 +86,12 @@ impl Gate {
     }
 
     /// Whether a call of a handle of `life` may go on, and how it fails if not.
-    pub(super) fn pass(
-        &mut self,
-        life: u64,
-        operation: Operation,
-        path: &str,
-    ) -> Result<(), Refusal> {
+    pub(super) fn pass(&mut self, life: u64, operation: Operation) -> Result<(), Refusal> {
         if life != self.life {
             return Err(Refusal::Dead);
         }
         if self.is_cut() {
             return Err(Refusal::PowerOff);
-        }
-        if let Some(hook) = &mut self.hook {
-            hook(operation, path);
         }
         self.count(operation);
         if changes_something(operation)
@@ -148,17 +131,6 @@ impl Gate {
             | Operation::Lock
             | Operation::Measure => {}
         }
-    }
-}
-
-impl fmt::Debug for Gate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Gate")
-            .field("life", &self.life)
-            .field("counters", &self.counters)
-            .field("plans", &self.plans)
-            .finish_non_exhaustive()
     }
 }
 

@@ -46,6 +46,7 @@ pub use directory::SimDirectory;
 pub use gate::Counters;
 pub use random::Random;
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ use self::file::Inode;
 use self::folder::{Change, Folder, Node};
 use self::gate::Gate;
 use super::{Directory, Operation};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// A simulated disk. Clones are the same disk.
 #[derive(Clone, Debug)]
@@ -62,13 +63,31 @@ pub struct SimDisk {
 }
 
 /// The disk and the process on it. Locked in this order: gate, names, content.
-#[derive(Debug)]
 pub(in crate::disk) struct Machine {
+    hook: Mutex<Option<Hook>>,
     gate: Mutex<Gate>,
     root: Arc<Folder>,
 }
 
+/// Is told of every call before it is made, with the path it is about.
+type Hook = Arc<dyn Fn(Operation, &str) + Send + Sync>;
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Machine").field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
+
 impl Machine {
+    /// The gate, for a call that the hook is told of first. A call that the hook holds up holds up no other.
+    fn enter(&self, operation: Operation, path: &str) -> MutexGuard<'_, Gate> {
+        let hook = self.hook.lock().clone();
+        if let Some(hook) = hook {
+            hook(operation, path);
+        }
+        self.gate.lock()
+    }
+
     fn allocated(&self) -> u64 {
         self.root.length()
     }
@@ -78,7 +97,11 @@ impl SimDisk {
     /// An empty disk. The seed decides only how much of a failing write arrives; a crash brings its
     /// own.
     pub fn new(seed: u64) -> Self {
-        let machine = Machine { gate: Mutex::new(Gate::new(seed)), root: Arc::default() };
+        let machine = Machine {
+            hook: Mutex::new(None),
+            gate: Mutex::new(Gate::new(seed)),
+            root: Arc::default(),
+        };
         Self { machine: Arc::new(machine) }
     }
 
@@ -144,9 +167,9 @@ impl SimDisk {
         self.machine.gate.lock().counters
     }
 
-    /// Calls `hook` before every call, with its path. It must not use the disk itself.
-    pub fn on_operation(&self, hook: impl FnMut(Operation, &str) + Send + 'static) {
-        self.machine.gate.lock().set_hook(Box::new(hook));
+    /// Calls `hook` before every call, with its path. While it does not return, that call is not made; others are.
+    pub fn on_operation(&self, hook: impl Fn(Operation, &str) + Send + Sync + 'static) {
+        *self.machine.hook.lock() = Some(Arc::new(hook));
     }
 
     /// The paths of all files, sorted.
