@@ -98,7 +98,7 @@ pub fn verify(
         bar.set_length(upto);
         bar.set_position(at);
     };
-    let verified = store::verify(directory, holder, &follow)?;
+    let verified = store::verify(directory, holder, &follow, &timer::check_files)?;
     bar.finish_and_clear();
     let report = report(&verified);
     match shown {

@@ -77,7 +77,7 @@ pub use self::topics::{
     FIRST_USER_TOPIC_ID, HALF_TOPIC, HALF_TOPIC_ID, LEVEL_TOPIC, LEVEL_TOPIC_ID, OP_TOPIC,
     OP_TOPIC_ID, Queue, TIMER_TOPIC, TIMER_TOPIC_ID, Topic,
 };
-pub use self::verify::{Verified, VerifiedKind, VerifiedLog, verify};
+pub use self::verify::{CheckTimer, Verified, VerifiedKind, VerifiedLog, verify};
 use crate::clock::Timestamp;
 use crate::commitlog::settled::SettledError;
 use crate::commitlog::{AppendError, CommitLog, FlushMode, ReadError, ReleaseError};

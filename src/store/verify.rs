@@ -2,13 +2,14 @@
 //! the lock's file.
 //!
 //! The log is read as recovery reads it: every group by its chain, every record by its crcs. Of what is derived, the
-//! queues are read unit by unit, the index page by page and the settled bits by the digests of their files, as far as
-//! the newest checkpoint vouches for them. The timer's files are opened by a start alone, and are listed here. What is
-//! derived and damaged costs the next start its time, and nothing else.
+//! queues are read unit by unit, the index page by page, the settled bits by the digests of their files and the timer's
+//! logs record by record, as far as the newest checkpoint vouches for them. What is derived and damaged costs the next
+//! start its time, and nothing else.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
+use timerlog::Checked;
 use timerlog::checkpoint::read as read_checkpoint;
 use timerlog::disk::{Directory, DiskError};
 
@@ -54,7 +55,7 @@ pub struct VerifiedKind {
     pub name: &'static str,
     pub files: u64,
     pub bytes: u64,
-    /// Units, pages or copies that were read and are whole.
+    /// Units, pages, records or copies that were read and are whole.
     pub read: u64,
     /// What is wrong with it, as a sentence with the file's name.
     pub damage: Vec<String>,
@@ -69,7 +70,11 @@ impl Verified {
     }
 }
 
-/// Reads the data directory `root`. `progress` is told how far the log is read, and how long it is.
+/// Reads the timer's files, of which a checkpoint says so much.
+pub type CheckTimer<'a> = &'a dyn Fn(&Arc<dyn Directory>, &[u8]) -> Result<Checked, DiskError>;
+
+/// Reads the data directory `root`, the timer's files by `timer`. `progress` is told how far the log is read, and how
+/// long it is.
 ///
 /// # Errors
 ///
@@ -78,6 +83,7 @@ pub fn verify(
     root: &Arc<dyn Directory>,
     holder: &str,
     progress: &dyn Fn(u64, u64),
+    timer: CheckTimer<'_>,
 ) -> Result<Verified, OpenError> {
     let identity = Identity::read(&**root)?;
     let identity = identity.ok_or_else(|| OpenError::NotThere { path: root.path() })?;
@@ -100,7 +106,7 @@ pub fn verify(
     derived.push(verify_queues(root, state.as_ref())?);
     derived.push(verify_settled(root, &identity, state.as_ref())?);
     derived.push(verify_index(root, state.as_ref())?);
-    derived.push(VerifiedKind::below("timerlog", root)?);
+    derived.push(verify_timer(root, state.as_ref(), timer)?);
     Ok(Verified { log, derived })
 }
 
@@ -197,6 +203,21 @@ fn verify_index(
         Ok(pages) => kind.read = pages,
         Err(error) => kind.damage.push(error.to_string()),
     }
+    Ok(kind)
+}
+
+fn verify_timer(
+    root: &Arc<dyn Directory>,
+    state: Option<&State>,
+    timer: CheckTimer<'_>,
+) -> Result<VerifiedKind, OpenError> {
+    let mut kind = VerifiedKind::below("timerlog", root)?;
+    // Without anything to go by the next start fills a wheel anew.
+    let Some(state) = state.filter(|state| !state.timer.is_empty()) else { return Ok(kind) };
+    let Some(directory) = there(root, kind.name)? else { return Ok(kind.missing(Some(state))) };
+    let checked = timer(&directory, &state.timer)?;
+    kind.read = checked.read;
+    kind.damage = checked.damage.iter().map(ToString::to_string).collect();
     Ok(kind)
 }
 

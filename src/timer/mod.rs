@@ -41,7 +41,7 @@ mod participant;
 pub mod pending;
 
 pub use dequeue_check::{CheckOutcome, DueChecks};
-pub use open::{OpenError, Opened, open};
+pub use open::{OpenError, Opened, check_files, open};
 pub use participant::TimerParticipant;
 pub use pending::Pending;
 

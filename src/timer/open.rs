@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use timerlog::disk::{Directory, DiskError};
-use timerlog::{Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
+use timerlog::{Checked, Damage, DamageKind, Origin, TimerCheckpoint, TimerError, TimerWheel};
 
 use super::dequeue_check::{DequeueCheck, DueChecks};
 use super::dequeue_get::DequeueGet;
@@ -148,17 +148,42 @@ fn open_wheel(
     Ok((wheel, 0, reason))
 }
 
-fn existing(
+/// Reads the files of a wheel with the default measures, as far as a checkpoint speaks of them. Opens nothing.
+///
+/// # Errors
+///
+/// The disk's.
+pub fn check_files(
     directory: &Arc<dyn Directory>,
-    settings: Settings,
-    bytes: &[u8],
-) -> Result<(TimerWheel, u64), TimerError> {
+    checkpoint: &[u8],
+) -> Result<Checked, DiskError> {
+    let wheel = Settings::default().wheel;
+    let mut checked = match decode(directory, checkpoint) {
+        Ok((checkpoint, _)) => timerlog::check(directory, &wheel, &checkpoint)?,
+        Err(damage) => Checked { read: 0, damage: vec![damage] },
+    };
+    if directory.list()?.iter().any(|name| name == CONDEMNED) {
+        let file = format!("{}/{CONDEMNED}", directory.path());
+        checked.damage.push(Damage { file, offset: None, kind: DamageKind::Condemned });
+    }
+    Ok(checked)
+}
+
+fn decode(directory: &Arc<dyn Directory>, bytes: &[u8]) -> Result<(TimerCheckpoint, u64), Damage> {
     let damage = |kind| Damage { file: directory.path(), offset: None, kind };
     let (bytes, opened) = participant::parts_of(bytes).ok_or_else(|| {
         let (expected, found) = (participant::LENGTH as u64, bytes.len() as u64);
         damage(DamageKind::WrongLength { expected, found })
     })?;
-    let checkpoint = TimerCheckpoint::decode(bytes).map_err(damage)?;
+    Ok((TimerCheckpoint::decode(bytes).map_err(damage)?, opened))
+}
+
+fn existing(
+    directory: &Arc<dyn Directory>,
+    settings: Settings,
+    bytes: &[u8],
+) -> Result<(TimerWheel, u64), TimerError> {
+    let (checkpoint, opened) = decode(directory, bytes)?;
     let wheel = TimerWheel::open(Arc::clone(directory), settings.wheel, &checkpoint)?;
     Ok((wheel, opened))
 }

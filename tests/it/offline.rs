@@ -64,10 +64,13 @@ fn lose_derived(data: &Path) {
 }
 
 fn flip(data: &Path, at: usize) {
-    let log = data.join("commitlog/00000000000000000000");
-    let mut bytes = fs::read(&log).expect("the log is there");
+    flip_in(&data.join("commitlog/00000000000000000000"), at);
+}
+
+fn flip_in(file: &Path, at: usize) {
+    let mut bytes = fs::read(file).expect("the file is there");
     bytes[at] ^= 4;
-    fs::write(&log, bytes).expect("it is ours");
+    fs::write(file, bytes).expect("it is ours");
 }
 
 #[test]
@@ -85,8 +88,21 @@ fn what_is_whole_is_said_to_be_and_what_is_rebuilt_is_what_was_there() {
     let report: Value = serde_json::from_slice(&verified.stdout).expect("one document");
     assert_eq!(report["whole"], true, "{report}");
     let units = report["derived"].as_array().expect("kinds").iter();
-    let queues = units.filter(|kind| kind["kind"] == "consumequeue");
-    assert!(queues.map(|kind| kind["read"].as_u64().unwrap_or(0)).sum::<u64>() >= 4, "{report}");
+    let read = |kind: &str| {
+        let found = units.clone().find(|found| found["kind"] == kind);
+        found.and_then(|found| found["read"].as_u64()).unwrap_or(0)
+    };
+    assert!(read("consumequeue") >= 4 && read("timerlog") >= 2, "{report}");
+    // The header and the first record of the wheel's log.
+    for at in [4, 60] {
+        let near = data.path().join("timerlog/near/00000000000000000000");
+        flip_in(&near, at);
+        let verified = offline("verify", data.path(), &[]);
+        assert_eq!(verified.status.code(), Some(1), "{}", text(&verified));
+        let file = "timerlog/near/00000000000000000000";
+        assert!(text(&verified).contains(file), "{}", text(&verified));
+        flip_in(&near, at);
+    }
     let server = start(data.path());
     let state = |id: &str| command(&server, &["get", id])["state"].clone();
     assert_eq!(state(&pending), "SCHEDULED");

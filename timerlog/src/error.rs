@@ -49,6 +49,8 @@ impl Damage {
 pub enum DamageKind {
     /// The file must be there and is not.
     Missing,
+    /// The file is there, and says that one beside it was found damaged while running.
+    Condemned,
     /// The disk does not give the file out.
     Unreadable {
         cause: String,
@@ -109,6 +111,7 @@ impl fmt::Display for DamageKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => formatter.write_str("the file is missing"),
+            Self::Condemned => formatter.write_str("tells of damage that was found while running"),
             Self::Unreadable { cause } => formatter.write_str(cause),
             Self::ForeignName => formatter.write_str("no file of ours has such a name"),
             Self::WrongLength { expected, found } => {

@@ -96,6 +96,6 @@ pub use position::Position;
 pub const RECORD_LENGTH: u64 = log::RECORD_LENGTH;
 pub use timers::{OpenError, Timers};
 pub use wheel::{
-    Advance, Compaction, Config, FileError, Filing, Origin, Recovery, Refile, Refiled, SlotState,
-    Snapshot, TimerCheckpoint, TimerWheel, WheelFlush, WheelReader,
+    Advance, Checked, Compaction, Config, FileError, Filing, Origin, Recovery, Refile, Refiled,
+    SlotState, Snapshot, TimerCheckpoint, TimerWheel, WheelFlush, WheelReader, check,
 };

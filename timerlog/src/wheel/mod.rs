@@ -30,6 +30,7 @@
 //! The wheel is a hint: it may hold an entry twice, or one that is settled. It never misses one that
 //! is not.
 
+mod check;
 mod checkpoint;
 mod compact;
 mod config;
@@ -51,6 +52,7 @@ mod track;
 mod wheel;
 mod window;
 
+pub use check::{Checked, check};
 pub use checkpoint::TimerCheckpoint;
 pub use compact::Compaction;
 pub use config::Config;

@@ -141,10 +141,10 @@ impl TimerWheel {
     }
 }
 
-const NEAR: &str = "near";
-const FAR: &str = "far";
+pub(super) const NEAR: &str = "near";
+pub(super) const FAR: &str = "far";
 
-fn window(config: &Config) -> Window {
+pub(super) fn window(config: &Config) -> Window {
     Window {
         precision_ms: u64::from(config.precision_ms),
         near_slots: config.near_slots,
@@ -152,25 +152,25 @@ fn window(config: &Config) -> Window {
     }
 }
 
-fn near_shape(config: &Config, lineage: u64) -> Shape {
+pub(super) fn near_shape(config: &Config, lineage: u64) -> Shape {
     let slot_width_ms = u64::from(config.precision_ms);
     Shape { segment_size: config.segment_size, slot_width_ms, lineage }
 }
 
-fn far_shape(config: &Config, lineage: u64) -> Shape {
+pub(super) fn far_shape(config: &Config, lineage: u64) -> Shape {
     let slot_width_ms = u64::from(config.precision_ms) * window(config).far_width();
     Shape { segment_size: config.segment_size, slot_width_ms, lineage }
 }
 
 /// The slots that can be in use in each ring.
-struct Windows {
+pub(super) struct Windows {
     slots: Window,
     near: Range<u64>,
     far: Range<u64>,
 }
 
 impl Windows {
-    fn of(slots: Window, checkpoint: &TimerCheckpoint) -> Self {
+    pub(super) fn of(slots: Window, checkpoint: &TimerCheckpoint) -> Self {
         let (read_time, far) = (checkpoint.read_time, slots.far_slot_of(checkpoint.far_boundary));
         Self {
             slots,
@@ -181,7 +181,7 @@ impl Windows {
 }
 
 /// The rings as a snapshot has them, and how much of the logs is in them.
-struct Base {
+pub(super) struct Base {
     near: Ring,
     far: Ring,
     near_length: u64,
@@ -232,7 +232,7 @@ fn find_base(
 
 /// The rings of snapshot `revision`, without the slots that were settled between it and the
 /// checkpoint.
-fn load(
+pub(super) fn load(
     directory: &dyn Directory,
     revision: u64,
     checkpoint: &TimerCheckpoint,

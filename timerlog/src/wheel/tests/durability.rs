@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use super::*;
 use crate::disk::Operation;
 use crate::disk::sim::Random;
-use crate::error::{DamageKind, TimerError};
+use crate::error::{Damage, DamageKind, TimerError};
 
 /// A wheel with something in both rings, some of it settled, and a snapshot halfway.
 fn filled(disk: &SimDisk) -> (TimerWheel, TimerCheckpoint) {
@@ -120,6 +120,38 @@ fn a_snapshot_from_after_the_checkpoint_is_removed() {
     assert_eq!(near_adds(&reopen(&disk, &checkpoint), 100), [1, 2]);
 }
 
+/// Whatever bit of a file that the checkpoint speaks of is turned over, the check names the file, and changes nothing.
+#[test]
+fn a_check_names_each_damaged_file_and_changes_nothing() {
+    let disk = SimDisk::new(1);
+    let (_, checkpoint) = filled(&disk);
+    disk.kill();
+    let whole = check(&directory(&disk), &SMALL, &checkpoint).unwrap();
+    assert!(whole.damage.is_empty() && whole.read > 0, "{whole:?}");
+    let mut named = 0;
+    for path in disk.files() {
+        let content = disk.content(&path);
+        // What is not zero is written; most of a segment is room.
+        let written = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+        for offset in (0..written).step_by(13) {
+            disk.flip_bit(&path, offset, 3);
+            let before = disk.fingerprint();
+            let checked = check(&directory(&disk), &SMALL, &checkpoint).unwrap();
+            assert_eq!(disk.fingerprint(), before);
+            let files: Vec<_> = checked.damage.iter().map(|damage| &damage.file).collect();
+            if files.is_empty() {
+                let opened = TimerWheel::open(directory(&disk), SMALL, &checkpoint);
+                opened.unwrap_or_else(|error| panic!("{path}, byte {offset}: {error}"));
+            } else {
+                assert_eq!(files, [&path], "byte {offset}");
+                named += 1;
+            }
+            disk.flip_bit(&path, offset, 3);
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
 #[test]
 fn a_missing_or_damaged_log_needs_a_rebuild_and_names_the_file() {
     let disk = SimDisk::new(1);
@@ -141,6 +173,8 @@ fn a_missing_or_damaged_log_needs_a_rebuild_and_names_the_file() {
         reopen(&disk, &checkpoint);
     }
     disk.remove_tree("wheel/near");
+    let checked = check(&directory(&disk), &SMALL, &checkpoint).unwrap();
+    assert_eq!(checked.damage, [Damage::of("wheel/near".to_owned(), DamageKind::Missing)]);
     assert_eq!(refused(&disk, &checkpoint).1, DamageKind::Missing);
     let mut wheel = small(&disk, 100);
     add(&mut wheel, 1005, 1);
