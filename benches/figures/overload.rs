@@ -56,8 +56,8 @@ struct Told {
     acknowledged: Vec<u64>,
     refused: Vec<u64>,
     by_status: BTreeMap<u16, u64>,
-    /// Connections that ended without an answer.
-    unknown: u64,
+    /// Connections that ended without an answer, by how.
+    unknown: BTreeMap<String, u64>,
     /// Refusals that do not say when to come again.
     without_retry_after: u64,
 }
@@ -69,7 +69,9 @@ impl Told {
         for (status, count) in other.by_status {
             *self.by_status.entry(status).or_default() += count;
         }
-        self.unknown += other.unknown;
+        for (how, count) in other.unknown {
+            *self.unknown.entry(how).or_default() += count;
+        }
         self.without_retry_after += other.without_retry_after;
     }
 }
@@ -151,8 +153,8 @@ pub(crate) async fn take(seconds: u64) -> Result<Vec<Figure>, AnyError> {
         Figure::new("offered", format!("{} /s for {seconds} s: {offered}", schedule.rate)),
         Figure::new("of them sent by 10,000 connections", sent.to_string()),
         Figure::new("puts answered, by status", format!("{:?}", told.by_status)),
-        Figure::new("puts without an answer", told.unknown.to_string())
-            .target("0", Verdict::of(told.unknown == 0)),
+        Figure::new("puts without an answer", format!("{:?}", told.unknown))
+            .target("none", Verdict::of(told.unknown.is_empty())),
         Figure::new("429 and 503 without Retry-After", told.without_retry_after.to_string())
             .target("0", Verdict::of(told.without_retry_after == 0)),
         Figure::new("others, by what they were and were told", {
@@ -222,10 +224,13 @@ async fn produce(address: SocketAddr, schedule: Schedule) -> Told {
         if let Some(early) = due.checked_sub(passed) {
             pause(u64::try_from(early.as_millis()).unwrap_or(u64::MAX)).await;
         }
-        let Ok(answer) = client.send(put(number)).await else {
-            told.unknown += 1;
-            client = Client::new(address);
-            continue;
+        let answer = match client.send(put(number)).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                *told.unknown.entry(error.to_string()).or_default() += 1;
+                client = Client::new(address);
+                continue;
+            }
         };
         let status = answer.status.as_u16();
         *told.by_status.entry(status).or_default() += 1;
