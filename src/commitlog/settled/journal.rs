@@ -158,7 +158,8 @@ mod tests {
     #[test]
     fn a_journal_with_something_twice_or_out_of_order_is_none() {
         let journal = |segments: [u64; 2], pages: [u64; 2]| {
-            let (digests, pages) = (segments.map(|n| (n, 11)), pages.map(|n| (n, [5; PAGE_LENGTH])));
+            let (digests, pages) =
+                (segments.map(|n| (n, 11)), pages.map(|n| (n, [5; PAGE_LENGTH])));
             Journal { durable_upto: Offset::new(640), digests: digests.into(), pages: pages.into() }
         };
         let whole = journal([0, 1], [3, 4]);

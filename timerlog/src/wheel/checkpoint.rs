@@ -134,8 +134,7 @@ impl TimerCheckpoint {
             mark: get_u64(bytes, MARK),
             lineage: get_u64(bytes, LINEAGE),
         };
-        for (floor, end) in
-            [(read.near_floor, read.near_length), (read.far_floor, read.far_length)]
+        for (floor, end) in [(read.near_floor, read.near_length), (read.far_floor, read.far_length)]
         {
             if floor > end {
                 return Err(DamageKind::PastEnd { end });
