@@ -26,6 +26,9 @@ use crate::clock::Clock;
 use crate::outbound::{Outbound, OutboundError, Reply, Secret, SecretError, TargetError};
 use crate::service::{CheckCall, Ended, MAX_CALLED_HOSTS, MAX_CALLS_OF_HOST, Service};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 /// How long an answer may take, connecting included.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a host is left alone when its checks could not be taken.
@@ -136,13 +139,47 @@ struct Answer<'a> {
 
 /// Whatever is neither a commit nor a rollback is no decision.
 fn decision(reply: &Reply) -> Option<Ended> {
-    if !reply.status.is_success() {
+    if reply.status.is_success() { decided(&reply.body) } else { None }
+}
+
+/// An array is no answer, though serde would take its first item for the state; nor is what is not UTF-8, though it
+/// would not look into members that are not asked for.
+fn decided(json: &[u8]) -> Option<Ended> {
+    let json = std::str::from_utf8(json).ok()?;
+    if !json.trim_ascii_start().starts_with('{') {
         return None;
     }
-    let answer: Answer<'_> = serde_json::from_slice(&reply.body).ok()?;
+    let answer: Answer<'_> = serde_json::from_str(json).ok()?;
     match &*answer.state {
         "COMMIT" => Some(Ended::Committed),
         "ROLLBACK" => Some(Ended::RolledBack),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_with_a_state_is_a_decision_and_nothing_else_is() {
+        assert_eq!(decided(br#"{"state":"COMMIT"}"#), Some(Ended::Committed));
+        assert_eq!(decided(br#" {"other":[1],"state":"ROLL\u0042ACK"}"#), Some(Ended::RolledBack));
+        for none in [
+            // A producer that answers with a list of states has decided nothing. This committed,
+            &b"[\"COMMIT\"]"[..],
+            // and so did this, which is no JSON.
+            b"{\"state\":\"COMMIT\",\"note\":\"\xff\"}",
+            b"\"COMMIT\"",
+            b"{\"state\":[\"COMMIT\"]}",
+            b"{\"state\":\"UNKNOWN\"}",
+            b"{\"state\":\"commit\"}",
+            b"{\"state\":\"COMMIT\",\"state\":\"ROLLBACK\"}",
+            b"{\"state\":\"COMMIT\"} ROLLBACK",
+            b"{}",
+            b"",
+        ] {
+            assert_eq!(decided(none), None, "{}", none.escape_ascii());
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use timerlog::decoder::Decoder;
 #[cfg(test)]
-use timerlog::decoder::{Edit, Judged, edited};
+use timerlog::decoder::{Edit, Judged, edited, memory_max};
 
-use crate::{api, commitlog, consumequeue, index, message, store, timer, units};
+use crate::{
+    api, check_back, commitlog, consumequeue, index, message, outbound, store, timer, units,
+};
 
 /// All decoders.
 pub fn decoders() -> Vec<Decoder> {
@@ -16,6 +18,8 @@ pub fn decoders() -> Vec<Decoder> {
     all.push(timer::pending::fuzzing::decoder());
     all.extend(units::fuzzing::decoders());
     all.extend(api::fuzzing::decoders());
+    all.extend(outbound::fuzzing::decoders());
+    all.push(check_back::fuzzing::decoder());
     all
 }
 

@@ -155,23 +155,33 @@ fn read_json(json: &Bytes, headers: &HeaderMap, asked: &Parameters) -> Result<Re
 
 /// One message a line; empty lines are none.
 fn read_lines(lines: &Bytes, headers: &HeaderMap, asked: &Parameters) -> Read {
-    let lines_of = lines.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    let messages = lines_of
-        .filter(|line| !line.is_empty())
-        // One more than there may be is enough to refuse them all.
-        .take(MAX_BATCH + 1)
-        .map(|line| json_put::read(&lines.slice_ref(line), headers));
+    let messages = written_lines(lines).map(|line| json_put::read(&lines.slice_ref(line), headers));
     let messages = messages.collect();
     Read { messages, atomic: if asked.atomic == Some(true) { Atomic::Yes } else { Atomic::No } }
 }
 
-/// The messages in `bytes`, whatever the form.
+fn written_lines(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = lines.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    // One more than there may be is enough to refuse them all.
+    lines.filter(|line| !line.is_empty()).take(MAX_BATCH + 1)
+}
+
+/// The messages as they stand in `bytes`, whatever the form. To be read one after the other: what all of a
+/// batch cost together is bounded by how many there may be.
 #[cfg(any(test, fuzzing))]
-pub(super) fn messages(bytes: &Bytes) -> Vec<NewMessage> {
-    let (headers, asked) = (HeaderMap::new(), Parameters::default());
-    let mut all = read_lines(bytes, &headers, &asked).messages;
-    all.extend(read_json(bytes, &headers, &asked).into_iter().flat_map(|read| read.messages));
-    all.into_iter().flatten().collect()
+pub(super) fn items(bytes: &[u8]) -> Result<Vec<&[u8]>, Problem> {
+    if let Ok(batch) = object::<Batch<'_>>(bytes) {
+        check_count(batch.messages.len())?;
+        return Ok(batch.messages.iter().map(|raw| raw.get().as_bytes()).collect());
+    }
+    let lines: Vec<_> = written_lines(bytes).collect();
+    check_count(lines.len())?;
+    Ok(lines)
+}
+
+#[cfg(any(test, fuzzing))]
+pub(super) fn is_atomic(uri: &axum::http::Uri) -> Result<Option<bool>, Problem> {
+    parameters::<Parameters>(uri).map(|asked| asked.atomic)
 }
 
 fn check_count(count: usize) -> Result<(), Problem> {

@@ -4,11 +4,12 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::dto::{Cancelled, Delivered, Rescheduled, Time, state};
 use super::groups::{control, no_body, parse};
+use super::json_put::given;
 use super::moment::{Asked, moment};
 use super::problem::Problem;
 use super::query::{NoParameters, parameters};
@@ -25,13 +26,6 @@ struct Reschedule<'a> {
     delay: Option<&'a RawValue>,
 }
 
-/// Null is a mistake that must not pass for nothing.
-fn given<'de: 'a, 'a, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 pub(super) async fn reschedule(State(api): State<Api>, id: Segment, request: Request) -> Response {
     let result = move_to(&api, id, request).await;
     api.answer(Route::RescheduleMessage, result)
@@ -40,19 +34,24 @@ pub(super) async fn reschedule(State(api): State<Api>, id: Segment, request: Req
 async fn move_to(api: &Api, id: Segment, request: Request) -> Result<Response, Problem> {
     let id = segment(id)?;
     let held = control(api, request).await?;
-    let asked: Reschedule<'_> = parse(&held)?;
+    let moment = other_moment(&held.bytes)?;
+    let deliver_at = api.service()?.reschedule(&id, moment).await?;
+    let rescheduled = Rescheduled { message_id: &id, deliver_at: Time(deliver_at) };
+    Ok(json(StatusCode::OK, &rescheduled))
+}
+
+/// The moment that a message is to be moved to.
+pub(super) fn other_moment(json: &[u8]) -> Result<Moment, Problem> {
+    let asked: Reschedule<'_> = parse(json)?;
     let asked = Asked {
         deliver_at: asked.deliver_at.map(Into::into),
         delay: asked.delay.map(Into::into),
         delay_level: None,
     };
-    let moment = match moment(&asked)? {
-        Moment::Now => return Err(Problem::invalid("one of deliverAt and delay is needed")),
-        moment => moment,
-    };
-    let deliver_at = api.service()?.reschedule(&id, moment).await?;
-    let rescheduled = Rescheduled { message_id: &id, deliver_at: Time(deliver_at) };
-    Ok(json(StatusCode::OK, &rescheduled))
+    match moment(&asked)? {
+        Moment::Now => Err(Problem::invalid("one of deliverAt and delay is needed")),
+        moment => Ok(moment),
+    }
 }
 
 pub(super) async fn fire(State(api): State<Api>, id: Segment, request: Request) -> Response {

@@ -44,7 +44,7 @@ pub(super) async fn set(State(api): State<Api>, group: Segment, request: Request
 async fn put(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
-    let settings = settings(parse(&held)?)?;
+    let settings = settings(&held.bytes)?;
     drop(held);
     let (view, made) = api.service()?.set_group(&group, settings).await?;
     let status = match made {
@@ -83,7 +83,8 @@ async fn page(api: &Api, request: Request) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &Page { items, next_cursor }))
 }
 
-fn settings(written: Members<'_>) -> Result<GroupSettings, Problem> {
+pub(super) fn settings(json: &[u8]) -> Result<GroupSettings, Problem> {
+    let written: Members<'_> = parse(json)?;
     let mut settings = GroupSettings::default();
     for member in written.at("")? {
         match &*member.name {

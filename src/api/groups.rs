@@ -1,5 +1,7 @@
 //! `POST /v1/groups/{group}/receive`, `.../ack`, `.../nack` and `.../extend`.
 
+use std::borrow::Cow;
+
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -27,7 +29,7 @@ pub(super) async fn receive(State(api): State<Api>, group: Segment, request: Req
 async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
-    let request = receive_request(&parse(&held)?)?;
+    let request = receive_request(&held.bytes)?;
     drop(held);
     api.shared.answers.have_room()?;
     let service = api.service()?;
@@ -59,25 +61,30 @@ impl Drop for Waiting<'_> {
     }
 }
 
-pub(super) fn receive_request(
-    written: &dto::ReceiveRequest<'_>,
-) -> Result<ReceiveRequest, Problem> {
+pub(super) fn receive_request(json: &[u8]) -> Result<ReceiveRequest, Problem> {
+    let written: dto::ReceiveRequest<'_> = parse(json)?;
     let topic =
         TopicName::readable(&written.topic).map_err(|error| Problem::from(error).at("/topic"))?;
-    let max = written.max.map_or(Ok(1), usize::try_from).unwrap_or(usize::MAX);
-    if !(1..=MAX_RECEIVE).contains(&max) {
-        return Err(Problem::invalid(format!("max is 1 to {MAX_RECEIVE}")).at("/max"));
-    }
-    let wait_ms = match written.wait {
-        None => 0,
-        Some(wait) => bounded_duration(wait, MAX_WAIT_MS, "/wait")?,
-    };
+    let (max, wait_ms) = how_many(written.max, written.wait)?;
     let invisible_for_ms = match written.invisible_for {
         None => None,
         Some(lease) => Some(bounded_duration(lease, MAX_DELAY_MS, "/invisibleFor")?),
     };
     let tags = written.tags.map(|tags| group_settings::tags(tags, "/tags")).transpose()?;
     Ok(ReceiveRequest { topic, max, wait_ms, invisible_for_ms, tags })
+}
+
+/// How many are asked for, and how long that may wait.
+pub(super) fn how_many(max: Option<u64>, wait: Option<&RawValue>) -> Result<(usize, u64), Problem> {
+    let max = max.map_or(Ok(1), usize::try_from).unwrap_or(usize::MAX);
+    if !(1..=MAX_RECEIVE).contains(&max) {
+        return Err(Problem::invalid(format!("max is 1 to {MAX_RECEIVE}")).at("/max"));
+    }
+    let wait_ms = match wait {
+        None => 0,
+        Some(wait) => bounded_duration(wait, MAX_WAIT_MS, "/wait")?,
+    };
+    Ok((max, wait_ms))
 }
 
 pub(super) fn bounded_duration(
@@ -103,10 +110,15 @@ pub(super) async fn ack(State(api): State<Api>, group: Segment, request: Request
 async fn acknowledge(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
-    let handles = parse::<dto::AckRequest>(&held)?.receipt_handles;
-    check_count(&handles)?;
+    let handles = ack_request(&held.bytes)?;
     let outcomes = api.service()?.ack(&group, &handles).await?;
     Ok(outcomes_of(&handles, outcomes))
+}
+
+pub(super) fn ack_request(json: &[u8]) -> Result<Vec<String>, Problem> {
+    let handles = parse::<dto::AckRequest>(json)?.receipt_handles;
+    check_count(&handles)?;
+    Ok(handles)
 }
 
 fn check_count(handles: &[String]) -> Result<(), Problem> {
@@ -134,12 +146,17 @@ pub(super) async fn nack(State(api): State<Api>, group: Segment, request: Reques
 async fn give_back(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
-    let written: dto::NackRequest<'_> = parse(&held)?;
+    let (handles, delay_ms) = nack_request(&held.bytes)?;
+    let outcomes = api.service()?.nack(&group, handles.clone(), delay_ms).await?;
+    Ok(outcomes_of(&handles, outcomes))
+}
+
+/// The handles, and the delay in milliseconds if one is given.
+pub(super) fn nack_request(json: &[u8]) -> Result<(Vec<String>, Option<u64>), Problem> {
+    let written: dto::NackRequest<'_> = parse(json)?;
     check_count(&written.receipt_handles)?;
     let delay = written.delay.map(|delay| bounded_duration(delay, MAX_DELAY_MS, "/delay"));
-    let handles = written.receipt_handles.clone();
-    let outcomes = api.service()?.nack(&group, handles, delay.transpose()?).await?;
-    Ok(outcomes_of(&written.receipt_handles, outcomes))
+    Ok((written.receipt_handles, delay.transpose()?))
 }
 
 const fn status(outcome: AckOutcome) -> &'static str {
@@ -157,16 +174,17 @@ pub(super) async fn extend(State(api): State<Api>, group: Segment, request: Requ
 async fn prolong(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
-    let written: dto::ExtendRequest<'_> = parse(&held)?;
-    let lease = bounded_duration(written.invisible_for, MAX_DELAY_MS, "/invisibleFor")?;
-    let extended = api.service()?.extend(&group, &written.receipt_handle, lease).await?;
-    Ok(json(
-        StatusCode::OK,
-        &dto::Extended {
-            receipt_handle: &written.receipt_handle,
-            invisible_until: Time(extended.invisible_until),
-        },
-    ))
+    let (handle, lease_ms) = extend_request(&held.bytes)?;
+    let extended = api.service()?.extend(&group, &handle, lease_ms).await?;
+    let invisible_until = Time(extended.invisible_until);
+    Ok(json(StatusCode::OK, &dto::Extended { receipt_handle: &handle, invisible_until }))
+}
+
+/// The handle, and how long its lease is to last from now on, in milliseconds.
+pub(super) fn extend_request(json: &[u8]) -> Result<(Cow<'_, str>, u64), Problem> {
+    let written: dto::ExtendRequest<'_> = parse(json)?;
+    let lease_ms = bounded_duration(written.invisible_for, MAX_DELAY_MS, "/invisibleFor")?;
+    Ok((written.receipt_handle, lease_ms))
 }
 
 /// Reads a request whose body is a small piece of JSON, whatever content type it names.
@@ -182,9 +200,9 @@ pub(super) async fn no_body(api: &Api, request: Request) -> Result<(), Problem> 
     if held.bytes.is_empty() { Ok(()) } else { Err(Problem::invalid("this request takes no body")) }
 }
 
-pub(super) fn parse<'a, T: Deserialize<'a>>(held: &'a Held) -> Result<T, Problem> {
-    if held.bytes.is_empty() {
+pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
+    if json.is_empty() {
         return Err(Problem::invalid("the request has no body"));
     }
-    object(&held.bytes)
+    object(json)
 }

@@ -28,6 +28,9 @@ use super::refused::Told;
 use crate::metrics::Bound;
 use crate::sync::{AtomicU8, Ordering};
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
+
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
 /// As much of a line as it takes to know either name and the colon behind it.

@@ -14,9 +14,10 @@ use super::members::object;
 use super::moment::{Asked, duration, moment};
 use super::problem::{Code, Problem};
 use super::trace::Trace;
+use crate::config::PrivateTargets;
 use crate::message::record::{CheckUrl, Terms};
 use crate::message::{Attributes, GroupName, MAX_DELAY_MS, NewMessage};
-use crate::outbound::{Outbound, Secret};
+use crate::outbound::{Secret, Target};
 
 /// How deep a JSON body may nest.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -89,14 +90,14 @@ pub(super) fn read(json: &Bytes, headers: &HeaderMap) -> Result<NewMessage, Prob
     message(json, written, headers)
 }
 
-/// Reads a half message, and the terms of its transaction. `outbound` says which URLs may be asked.
+/// Reads a half message, and the terms of its transaction. `targets` says which URLs may be asked.
 pub(super) fn read_half(
     json: &Bytes,
     headers: &HeaderMap,
-    outbound: &Outbound,
+    targets: PrivateTargets,
 ) -> Result<(NewMessage, Terms), Problem> {
     let written = parse(json)?;
-    let terms = written.terms(outbound)?;
+    let terms = written.terms(targets)?;
     Ok((message(json, written, headers)?, terms))
 }
 
@@ -121,7 +122,7 @@ impl Written<'_> {
         given.into_iter().find(|(given, _)| *given).map(|(_, field)| field)
     }
 
-    fn terms(&self, outbound: &Outbound) -> Result<Terms, Problem> {
+    fn terms(&self, targets: PrivateTargets) -> Result<Terms, Problem> {
         let group = self.producer_group.as_deref();
         let group = group.ok_or_else(|| {
             Problem::invalid("a transaction needs a producerGroup").at("/producerGroup")
@@ -134,11 +135,11 @@ impl Written<'_> {
             check_interval_ms: time(self.check_interval, CHECK_INTERVAL_MS, "/checkInterval")?,
             max_checks: max_checks(self.max_checks)?,
             abandon_after_ms: time(self.abandon_after, ABANDON_AFTER_MS, "/abandonAfter")?,
-            check_url: self.check_url(outbound)?,
+            check_url: self.check_url(targets)?,
         })
     }
 
-    fn check_url(&self, outbound: &Outbound) -> Result<Option<CheckUrl>, Problem> {
+    fn check_url(&self, targets: PrivateTargets) -> Result<Option<CheckUrl>, Problem> {
         let Some(url) = self.check_url else {
             return match self.check_secret {
                 None => Ok(None),
@@ -148,7 +149,7 @@ impl Written<'_> {
             };
         };
         let url = text_of(url, "/checkUrl")?;
-        outbound.target(&url).map_err(|error| {
+        Target::new(&url, targets).map_err(|error| {
             Problem::new(Code::UrlNotAllowed, error.to_string()).at("/checkUrl")
         })?;
         let secret = self.check_secret.map(|secret| text_of(secret, "/checkSecret")).transpose()?;

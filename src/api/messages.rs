@@ -3,7 +3,7 @@
 use axum::extract::{Request, State};
 use axum::http::header::LOCATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 
@@ -66,12 +66,16 @@ pub(super) async fn show(State(api): State<Api>, id: Segment, request: Request) 
 
 async fn look_up(api: &Api, id: Segment, head: &Parts) -> Result<Response, Problem> {
     let id = segment(id)?;
-    let parameters: ShowParameters = parameters(&head.uri)?;
+    let body = with_body(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
-    let body = if parameters.body { WithBody::Yes } else { WithBody::No };
     api.shared.answers.have_room()?;
     let view = api.service()?.message(&id, body).await?;
     Ok(json(StatusCode::OK, &View::from(&view)))
+}
+
+pub(super) fn with_body(uri: &Uri) -> Result<WithBody, Problem> {
+    let parameters: ShowParameters = parameters(uri)?;
+    Ok(if parameters.body { WithBody::Yes } else { WithBody::No })
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -90,14 +94,26 @@ pub(super) async fn search(State(api): State<Api>, topic: Segment, request: Requ
 
 async fn find(api: &Api, topic: Segment, head: &Parts) -> Result<Response, Problem> {
     let topic = TopicName::readable(&segment(topic)?)?;
-    let parameters: SearchParameters = parameters(&head.uri)?;
+    let SearchAsked { key, limit, cursor } = search_asked(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
-    let key = parameters.key.ok_or_else(|| Problem::invalid("the parameter key is missing"))?;
-    check_label(Label::Key, &key)?;
-    let limit = page::limit(parameters.limit.as_deref())?;
-    let cursor = parameters.cursor.as_deref();
-    let found = api.service()?.search(&topic, &key, cursor, limit).await?;
+    let found = api.service()?.search(&topic, &key, cursor.as_deref(), limit).await?;
     let page =
         Page { items: found.messages.iter().map(View::from).collect(), next_cursor: found.next };
     Ok(json(StatusCode::OK, &page))
+}
+
+/// Which page of the messages with which key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SearchAsked {
+    pub(super) key: String,
+    pub(super) limit: usize,
+    pub(super) cursor: Option<String>,
+}
+
+pub(super) fn search_asked(uri: &Uri) -> Result<SearchAsked, Problem> {
+    let parameters: SearchParameters = parameters(uri)?;
+    let key = parameters.key.ok_or_else(|| Problem::invalid("the parameter key is missing"))?;
+    check_label(Label::Key, &key)?;
+    let limit = page::limit(parameters.limit.as_deref())?;
+    Ok(SearchAsked { key, limit, cursor: parameters.cursor })
 }

@@ -25,14 +25,16 @@ pub(super) async fn reset(State(api): State<Api>, group: Segment, request: Reque
 async fn move_to(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
-    let (topic, to) = asked(parse(&held)?)?;
+    let (topic, to) = asked(&held.bytes)?;
     drop(held);
     let stands = api.service()?.reset_offsets(&group, &topic, to).await?;
     let queues = (0..).zip(stands).map(|(queue_id, offset)| Queue { queue_id, offset });
     Ok(json(StatusCode::OK, &Reset { topic: topic.as_str(), queues: queues.collect() }))
 }
 
-fn asked(written: Members<'_>) -> Result<(TopicName, ResetTo), Problem> {
+/// Of which topic, and where to.
+pub(super) fn asked(json: &[u8]) -> Result<(TopicName, ResetTo), Problem> {
+    let written: Members<'_> = parse(json)?;
     let (mut topic, mut to) = (None, None);
     for member in written.at("")? {
         match &*member.name {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,16 +34,29 @@ struct ReadyParameters {
 
 /// The server takes requests.
 pub(super) async fn ready(State(api): State<Api>, request: Request) -> Response {
-    let result = plain(&request).and_then(|parameters| readiness(&api, &parameters));
-    api.answer(Route::Ready, result)
+    let headers = raw_put::refuse_headers(request.headers());
+    let asked = headers.and_then(|()| checks_asked(request.uri()));
+    api.answer(Route::Ready, asked.and_then(|checks| readiness(&api, checks)))
 }
 
-fn readiness(api: &Api, parameters: &ReadyParameters) -> Result<Response, Problem> {
-    let verbose = match parameters.verbose.as_deref() {
-        None | Some("false") => false,
-        Some("" | "true") => true,
-        Some(_) => return Err(Problem::invalid("verbose is true, false or nothing")),
-    };
+/// Whether the checks are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checks {
+    Listed,
+    LeftOut,
+}
+
+pub(super) fn checks_asked(uri: &Uri) -> Result<Checks, Problem> {
+    let ReadyParameters { verbose } = parameters(uri)?;
+    match verbose.as_deref() {
+        None | Some("false") => Ok(Checks::LeftOut),
+        Some("" | "true") => Ok(Checks::Listed),
+        Some(_) => Err(Problem::invalid("verbose is true, false or nothing")),
+    }
+}
+
+fn readiness(api: &Api, checks: Checks) -> Result<Response, Problem> {
+    let verbose = checks == Checks::Listed;
     match api.readiness() {
         Readiness::Ready if verbose => {
             Ok(text(TEXT, format!("{HTTP_AND_STORE}{}[+] disk ok\nok\n", set_aside(api))))

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -52,8 +52,25 @@ pub(super) async fn list(State(api): State<Api>, request: Request) -> Response {
 }
 
 async fn look_through(api: &Api, head: &Parts) -> Result<Response, Problem> {
-    let given: ListParameters = parameters(&head.uri)?;
+    let ListAsked { query, limit, cursor } = list_asked(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
+    api.shared.answers.have_room()?;
+    let page = api.service()?.scheduled(&query, cursor, limit).await?;
+    let items = page.items.iter().map(View::from).collect();
+    let next_cursor = page.next_cursor.as_deref();
+    Ok(json(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Which page of which messages.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListAsked {
+    pub(super) query: ScheduledQuery,
+    pub(super) limit: usize,
+    pub(super) cursor: Option<String>,
+}
+
+pub(super) fn list_asked(uri: &Uri) -> Result<ListAsked, Problem> {
+    let given: ListParameters = parameters(uri)?;
     let limit = given.limit.map_or(Ok(DEFAULT_PAGE), usize::try_from).unwrap_or(usize::MAX);
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Problem::invalid(format!("limit is 1 to {MAX_PAGE}")));
@@ -65,11 +82,7 @@ async fn look_through(api: &Api, head: &Parts) -> Result<Response, Problem> {
         from: moment("from", given.from.as_deref())?,
         to: moment("to", given.to.as_deref())?,
     };
-    api.shared.answers.have_room()?;
-    let page = api.service()?.scheduled(&query, given.cursor, limit).await?;
-    let items = page.items.iter().map(View::from).collect();
-    let next_cursor = page.next_cursor.as_deref();
-    Ok(json(StatusCode::OK, &Page { items, next_cursor }))
+    Ok(ListAsked { query, limit, cursor: given.cursor })
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -100,24 +113,28 @@ pub(super) async fn timeline(State(api): State<Api>, request: Request) -> Respon
 }
 
 async fn count(api: &Api, head: &Parts) -> Result<Response, Problem> {
-    let given: TimelineParameters = parameters(&head.uri)?;
+    let request = timeline_request(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
+    let timeline = api.service()?.timeline(&request).await?;
+    let buckets = timeline.buckets.iter();
+    let buckets = buckets.map(|b| Bucket { start: Time(b.start), count: b.count }).collect();
+    Ok(json(StatusCode::OK, &Timeline { buckets, complete: timeline.complete }))
+}
+
+pub(super) fn timeline_request(uri: &Uri) -> Result<TimelineRequest, Problem> {
+    let given: TimelineParameters = parameters(uri)?;
     let bucket_ms = match given.bucket.as_deref() {
         None => BUCKET_MS,
         Some(text) => {
             duration(&token(text)).map_err(|error| Problem::invalid(format!("bucket: {error}")))?
         }
     };
-    let request = TimelineRequest {
+    Ok(TimelineRequest {
         topic: given.topic.as_deref().map(TopicName::readable).transpose()?,
         from: moment("from", given.from.as_deref())?,
         to: moment("to", given.to.as_deref())?,
         bucket_ms,
-    };
-    let timeline = api.service()?.timeline(&request).await?;
-    let buckets = timeline.buckets.iter();
-    let buckets = buckets.map(|b| Bucket { start: Time(b.start), count: b.count }).collect();
-    Ok(json(StatusCode::OK, &Timeline { buckets, complete: timeline.complete }))
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -152,7 +169,29 @@ pub(super) async fn cancel(State(api): State<Api>, request: Request) -> Response
 
 async fn call_off(api: &Api, request: Request) -> Result<Response, Problem> {
     let held = control(api, request).await?;
-    let given: CancelRequest<'_> = parse(&held)?;
+    let CancelAsked { query, cursor, when_matched } = cancel_asked(&held.bytes)?;
+    let done = api.service()?.cancel_scheduled(&query, cursor, when_matched).await?;
+    Ok(json(
+        StatusCode::OK,
+        &Cancelled {
+            matched: done.matched,
+            cancelled: done.cancelled,
+            already_delivered: done.already_delivered,
+            next_cursor: done.next_cursor.as_deref(),
+        },
+    ))
+}
+
+/// Which messages are to be cancelled, from where on, and whether they are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CancelAsked {
+    pub(super) query: ScheduledQuery,
+    pub(super) cursor: Option<String>,
+    pub(super) when_matched: WhenMatched,
+}
+
+pub(super) fn cancel_asked(json: &[u8]) -> Result<CancelAsked, Problem> {
+    let given: CancelRequest<'_> = parse(json)?;
     let topic = TopicName::writable(&given.topic);
     let raw = |name, raw: Option<&RawValue>| match raw {
         None => Ok(None),
@@ -166,16 +205,7 @@ async fn call_off(api: &Api, request: Request) -> Result<Response, Problem> {
         to: raw("to", given.to).map_err(|problem| problem.at("/to"))?,
     };
     let when_matched = if given.dry_run { WhenMatched::Count } else { WhenMatched::Cancel };
-    let done = api.service()?.cancel_scheduled(&query, given.cursor, when_matched).await?;
-    Ok(json(
-        StatusCode::OK,
-        &Cancelled {
-            matched: done.matched,
-            cancelled: done.cancelled,
-            already_delivered: done.already_delivered,
-            next_cursor: done.next_cursor.as_deref(),
-        },
-    ))
+    Ok(CancelAsked { query, cursor: given.cursor, when_matched })
 }
 
 fn label(label: Label, text: Option<String>) -> Result<Option<String>, Problem> {

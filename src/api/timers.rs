@@ -54,7 +54,7 @@ async fn accept(api: &Api, path: Segments, request: Request) -> Result<Response,
 
 /// `If-None-Match: *` is the one condition there is: timers have no versions to match. Whoever gives
 /// another one counts on it, so it is not passed over.
-fn if_exists(headers: &HeaderMap) -> Result<IfExists, Problem> {
+pub(super) fn if_exists(headers: &HeaderMap) -> Result<IfExists, Problem> {
     let other = || Problem::invalid("the only condition that can be given is If-None-Match: *");
     let unknown = [IF_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE];
     if unknown.iter().any(|name| headers.contains_key(name)) {

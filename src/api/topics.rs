@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -74,7 +74,7 @@ impl<'a> From<&'a TopicView> for Topic<'a> {
     }
 }
 
-const fn type_name(of: TopicType) -> &'static str {
+pub(super) const fn type_name(of: TopicType) -> &'static str {
     match of {
         TopicType::Mixed => "MIXED",
         TopicType::Normal => "NORMAL",
@@ -92,13 +92,14 @@ pub(super) async fn set(State(api): State<Api>, topic: Segment, request: Request
 async fn make(api: &Api, topic: Segment, request: Request) -> Result<Response, Problem> {
     let topic = TopicName::writable(&segment(topic)?)?;
     let held = control(api, request).await?;
-    let wanted: Wanted<'_> = parse(&held)?;
-    let (view, made) = api.service()?.set_topic(&topic, change(&wanted)?).await?;
+    let wanted = change(&held.bytes)?;
+    let (view, made) = api.service()?.set_topic(&topic, wanted).await?;
     let status = if made { StatusCode::CREATED } else { StatusCode::OK };
     Ok(json(status, &Topic::from(&view)))
 }
 
-fn change(wanted: &Wanted<'_>) -> Result<TopicChange, Problem> {
+pub(super) fn change(json: &[u8]) -> Result<TopicChange, Problem> {
+    let wanted: Wanted<'_> = parse(json)?;
     let of = wanted.r#type.as_deref().map(type_of).transpose()?;
     let queues = wanted.queues.map(|queues| match u16::try_from(queues) {
         Ok(queues @ 1..=MAX_QUEUES) => Ok(queues),
@@ -177,11 +178,15 @@ pub(super) async fn delete(State(api): State<Api>, topic: Segment, request: Requ
 
 async fn remove(api: &Api, topic: Segment, head: &Parts) -> Result<Response, Problem> {
     let topic = TopicName::writable(&segment(topic)?)?;
-    let parameters: DeleteParameters = parameters(&head.uri)?;
+    let force = force(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
-    let force = if parameters.force { Force::Yes } else { Force::No };
     api.service()?.delete_topic(&topic, force).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
+}
+
+pub(super) fn force(uri: &Uri) -> Result<Force, Problem> {
+    let parameters: DeleteParameters = parameters(uri)?;
+    Ok(if parameters.force { Force::Yes } else { Force::No })
 }

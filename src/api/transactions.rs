@@ -2,9 +2,9 @@
 //! `POST /v1/producer-groups/{group}/checks`.
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,8 @@ use serde_json::value::RawValue;
 
 use super::body::{self, stored_too_large};
 use super::dto::{AttributesOut, BodyOut, Time};
-use super::groups::{Waiting, bounded_duration, control, no_body, parse};
+use super::groups::{Waiting, control, how_many, no_body, parse};
 use super::incoming::{Form, form};
-use super::limits::{MAX_RECEIVE, MAX_WAIT_MS};
 use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::{NoParameters, parameters};
@@ -47,7 +46,8 @@ async fn accept(api: &Api, topic: Segment, request: Request) -> Result<Response,
     raw_put::refuse_headers(&head.headers)?;
     let limits = &api.shared.limits;
     let held = body::read(body, limits.json_put_bytes(), &api.shared.budget).await?;
-    let (message, terms) = json_put::read_half(&held.bytes, &head.headers, &api.shared.outbound)?;
+    let targets = api.shared.outbound.private_targets();
+    let (message, terms) = json_put::read_half(&held.bytes, &head.headers, targets)?;
     if message.body.len() > limits.body_bytes {
         return Err(stored_too_large(message.body.len(), limits.body_bytes));
     }
@@ -61,7 +61,7 @@ async fn accept(api: &Api, topic: Segment, request: Request) -> Result<Response,
     Ok(idempotency::mark(response, prepared.replayed))
 }
 
-const fn state(state: TransactionState) -> &'static str {
+pub(super) const fn state(state: TransactionState) -> &'static str {
     match state {
         TransactionState::Prepared => "PREPARED",
         TransactionState::Committed => "COMMITTED",
@@ -174,8 +174,16 @@ pub(super) async fn list(State(api): State<Api>, request: Request) -> Response {
 }
 
 async fn pages(api: &Api, head: &Parts) -> Result<Response, Problem> {
-    let asked: ListParameters = parameters(&head.uri)?;
+    let query = list_asked(&head.uri)?;
     raw_put::refuse_headers(&head.headers)?;
+    api.shared.answers.have_room()?;
+    let found = api.service()?.transactions(query).await?;
+    let items = found.items.iter().map(Transaction::from).collect();
+    Ok(json(StatusCode::OK, &Page { items, next_cursor: found.cursor }))
+}
+
+pub(super) fn list_asked(uri: &Uri) -> Result<TransactionQuery, Problem> {
+    let asked: ListParameters = parameters(uri)?;
     let topic = asked.topic.as_deref().map(TopicName::readable).transpose()?;
     let wanted = match asked.state.as_deref() {
         None => None,
@@ -189,11 +197,7 @@ async fn pages(api: &Api, head: &Parts) -> Result<Response, Problem> {
         }
     };
     let limit = page::limit(asked.limit.as_deref())?;
-    let query = TransactionQuery { topic, state: wanted, limit, cursor: asked.cursor };
-    api.shared.answers.have_room()?;
-    let found = api.service()?.transactions(query).await?;
-    let items = found.items.iter().map(Transaction::from).collect();
-    Ok(json(StatusCode::OK, &Page { items, next_cursor: found.cursor }))
+    Ok(TransactionQuery { topic, state: wanted, limit, cursor: asked.cursor })
 }
 
 #[derive(Debug, Deserialize)]
@@ -249,15 +253,7 @@ pub(super) async fn checks(State(api): State<Api>, group: Segment, request: Requ
 async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Response, Problem> {
     let group = GroupName::writable(&segment(group)?)?;
     let held = control(api, request).await?;
-    let asked: ChecksRequest<'_> = parse(&held)?;
-    let max = asked.max.map_or(Ok(1), usize::try_from).unwrap_or(usize::MAX);
-    if !(1..=MAX_RECEIVE).contains(&max) {
-        return Err(Problem::invalid(format!("max is 1 to {MAX_RECEIVE}")).at("/max"));
-    }
-    let wait_ms = match asked.wait {
-        None => 0,
-        Some(wait) => bounded_duration(wait, MAX_WAIT_MS, "/wait")?,
-    };
+    let (max, wait_ms) = checks_request(&held.bytes)?;
     drop(held);
     api.shared.answers.have_room()?;
     let service = api.service()?;
@@ -265,4 +261,10 @@ async fn hand_out(api: &Api, group: Segment, request: Request) -> Result<Respons
     let views = service.checks(&group, max, wait_ms).await?;
     let checks = views.iter().map(Check::from).collect();
     Ok(json(StatusCode::OK, &Checks { checks }))
+}
+
+/// How many checks, and how long the answer may wait for one, in milliseconds.
+pub(super) fn checks_request(json: &[u8]) -> Result<(usize, u64), Problem> {
+    let ChecksRequest { max, wait } = parse(json)?;
+    how_many(max, wait)
 }

@@ -25,6 +25,10 @@ pub enum Damage {
     Other,
     #[error("page {page} has crc {got:08x}, computed {expected:08x}")]
     Page { page: u64, got: u32, expected: u32 },
+    #[error("its {part} are out of order, or there twice")]
+    Order { part: &'static str },
+    #[error("its header says what cannot be")]
+    Header,
     #[error("page {page} belongs elsewhere")]
     Misplaced { page: u64 },
 }

@@ -72,12 +72,12 @@ impl Manifest {
             return Err(Damage::NotZero);
         }
         let runs = bytes[RUNS..].chunks_exact(LISTED);
-        Ok(Self {
-            floor: Offset::new(read_u64(bytes, FLOOR)),
-            runs: runs
-                .map(|run| Listed { number: read_u64(run, 0), digest: read_u64(run, 8) })
-                .collect(),
-        })
+        let listed = |run| Listed { number: read_u64(run, 0), digest: read_u64(run, 8) };
+        let runs: Vec<_> = runs.map(listed).collect();
+        if !runs.is_sorted_by(|one, next| one.number < next.number) {
+            return Err(Damage::Order { part: "runs" });
+        }
+        Ok(Self { floor: Offset::new(read_u64(bytes, FLOOR)), runs })
     }
 }
 
@@ -118,5 +118,18 @@ mod tests {
             assert!(Manifest::decode(&whole[..length]).is_err(), "{length} bytes");
         }
         assert_eq!(Manifest::decode(&whole), Ok(manifest()));
+    }
+
+    #[test]
+    fn runs_that_are_listed_twice_or_out_of_order_are_refused() {
+        let manifest = |numbers: [u64; 2]| {
+            let runs = numbers.map(|number| Listed { number, digest: 1 });
+            Manifest { floor: Offset::new(64), runs: runs.to_vec() }
+        };
+        assert_eq!(Manifest::decode(&manifest([3, 4]).encode()), Ok(manifest([3, 4])));
+        for numbers in [[3, 3], [4, 3]] {
+            let refused = Manifest::decode(&manifest(numbers).encode());
+            assert_eq!(refused, Err(Damage::Order { part: "runs" }), "{numbers:?}");
+        }
     }
 }

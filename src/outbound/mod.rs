@@ -24,6 +24,8 @@ mod address;
 mod connect;
 mod error;
 mod exchange;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod host;
 mod reply;
 mod resolve;
@@ -83,7 +85,12 @@ impl Outbound {
     ///
     /// [`TargetError`] says what is wrong with the URL, in words for the one who gave it.
     pub fn target(&self, url: &str) -> Result<Target, TargetError> {
-        Target::new(url, self.connector.judge().private_targets())
+        Target::new(url, self.private_targets())
+    }
+
+    /// Whether targets may be private, as [`Target::new`] wants to be told.
+    pub fn private_targets(&self) -> PrivateTargets {
+        self.connector.judge().private_targets()
     }
 
     /// Posts `body`, which is JSON, and reads the answer: of any status, and at most [`MAX_REPLY_BYTES`]

@@ -52,6 +52,12 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
+    /// As it was given.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn written(&self) -> String {
+        format!("{PREFIX}{}", STANDARD.encode(&*self.0))
+    }
+
     /// The signature of a request, with its version: `v1,` and the MAC of `id.seconds.body`.
     pub(super) fn sign(&self, id: &str, seconds: u64, body: &[u8]) -> String {
         let mut mac =

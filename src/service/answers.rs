@@ -210,7 +210,7 @@ pub enum TopicError {
     NotEmpty { pending: u64, unacked: u64 },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiveRequest {
     pub topic: TopicName,
     /// 1 to 256.

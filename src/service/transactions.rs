@@ -60,7 +60,7 @@ pub struct TransactionsPage {
 }
 
 /// Which transactions are listed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransactionQuery {
     pub topic: Option<TopicName>,
     pub state: Option<TransactionState>,

@@ -86,6 +86,7 @@ impl Store {
             return;
         }
         let bytes = self.capture_at(dispatcher, Vec::new()).encode();
+        debug_assert_eq!(State::decode(&bytes).map(drop), Ok(()), "what is written is read");
         let mut waiting = self.boundaries.waiting.lock();
         if waiting.len() == WAITING_MAX {
             waiting.pop_front();

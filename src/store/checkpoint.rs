@@ -121,6 +121,7 @@ impl Store {
         state.settled_upto = self.log.settled().written_upto();
         self.sync_queues()?;
         let payload = state.encode();
+        debug_assert_eq!(State::decode(&payload).map(drop), Ok(()), "what is written is read");
         if payload == written.payload {
             return Ok(Checkpointed::Unchanged);
         }

@@ -89,6 +89,15 @@ impl QueueProgress {
         Self { delays, vouched_from, returned, ..self }
     }
 
+    /// Whether calls of these methods can have led here: only what is not acknowledged has attempts, only what has
+    /// attempts is delayed, only what is acknowledged went on, and no more of that is kept than there is room for.
+    pub fn adds_up(&self) -> bool {
+        self.attempts.keys().all(|&offset| !self.is_acked(offset))
+            && self.delays.keys().all(|offset| self.attempts.contains_key(offset))
+            && self.returned.iter().all(|&offset| self.is_acked(offset))
+            && self.returned.len() <= MAX_RETURNED
+    }
+
     /// The place is done with, and its message goes on.
     pub fn give_back(&mut self, offset: u64) {
         self.ack(offset);

@@ -8,7 +8,7 @@ use crate::message::offset::Offset;
 use crate::message::record::{DamageReason, Quarantine};
 
 /// The newest of so many are listed; all are counted.
-const LISTED_MAX: usize = 1000;
+pub(super) const LISTED_MAX: usize = 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantined {

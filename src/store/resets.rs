@@ -42,8 +42,11 @@ pub struct Retry {
 pub struct Resets(Vec<Reset>);
 
 impl Resets {
-    pub fn from_parts(resets: Vec<Reset>) -> Self {
-        Self(resets)
+    /// Puts back what [`Resets::parts`] gave. `None` when no calls of [`Resets::push`] lead to these: they are too
+    /// many, or not in the order of their records, or one says no more than a later one does.
+    pub fn from_parts(resets: Vec<Reset>) -> Option<Self> {
+        let in_order = |one: &Reset, next: &Reset| one.at < next.at && one.start < next.start;
+        (resets.len() <= MAX_RESETS && resets.is_sorted_by(in_order)).then_some(Self(resets))
     }
 
     pub fn parts(&self) -> &[Reset] {
@@ -98,6 +101,23 @@ mod tests {
         assert!(resets.void(nacked(2, 500, 5)));
         assert!(!resets.void(nacked(4, 1500, 7)));
         assert!(resets.void(nacked(4, 1500, 100)));
+    }
+
+    #[test]
+    fn resets_that_no_pushes_lead_to_are_not_put_back() {
+        let ascending = |count: u64| (0..count).map(|n| reset(10 * n, n, n)).collect::<Vec<_>>();
+        let mut pushed = Resets::default();
+        ascending(300).into_iter().for_each(|reset| pushed.push(reset));
+        assert_eq!(Resets::from_parts(pushed.parts().to_vec()), Some(pushed));
+        assert_eq!(Resets::from_parts(ascending(MAX_RESETS as u64 + 1)), None, "too many");
+        for (what, two) in [
+            ("records out of order", [reset(20, 1, 1), reset(10, 2, 2)]),
+            ("one record twice", [reset(10, 1, 1), reset(10, 2, 1)]),
+            ("starts out of order", [reset(10, 2, 1), reset(20, 1, 2)]),
+            ("one that says nothing more", [reset(10, 2, 1), reset(20, 2, 2)]),
+        ] {
+            assert_eq!(Resets::from_parts(two.to_vec()), None, "{what}");
+        }
     }
 
     proptest! {

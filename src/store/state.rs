@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzzing;
 mod groups;
+mod order;
 
 use super::groups::{QueueKey, Reading};
 use super::keep::SegmentKeep;
@@ -270,6 +271,7 @@ impl State {
         if state.encode() != bytes {
             return Err(StateError::NotAsWritten("something is there twice, or out of order"));
         }
+        order::check(&state)?;
         Ok(state)
     }
 }

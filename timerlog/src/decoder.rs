@@ -35,6 +35,12 @@ pub struct Decoder {
     pub judge: fn(&[u8]) -> Judged,
 }
 
+/// The most memory that an input of `length` bytes may cost a decoder at a time, whatever it claims to hold: the pages
+/// and tables that there are anyway, and a small multiple of the input.
+pub const fn memory_max(length: usize) -> u64 {
+    32 * 1024 + 64 * length as u64
+}
+
 /// No checksum guards it.
 pub fn unsealed(_: &mut [u8]) {}
 

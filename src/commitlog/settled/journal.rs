@@ -10,7 +10,8 @@
 //!
 //! Little-endian. *crc* is CRC-32C over the header before it and all that follows it. *durable upto* is
 //! how far the log was flushed when the pages were copied. The digests are those of every segment's
-//! file once the pages are in place: a file that is missing, or an older copy, gives itself away.
+//! file once the pages are in place: a file that is missing, or an older copy, gives itself away. Segments
+//! and pages ascend.
 //!
 //! One journal there is, named `journal`, replaced by rename. A torn one was never needed, since nothing
 //! had been written in place.
@@ -109,7 +110,7 @@ impl Journal {
         }
         let digests = bytes[HEADER..pages_at].chunks_exact(DIGEST);
         let entries = bytes[pages_at..].chunks_exact(ENTRY);
-        Some(Self {
+        let journal = Self {
             durable_upto: Offset::new(read_u64(bytes, DURABLE_UPTO)),
             digests: digests.map(|item| (read_u64(item, 0), read_u64(item, 8))).collect(),
             pages: entries
@@ -119,7 +120,14 @@ impl Journal {
                     (read_u64(entry, 0), page)
                 })
                 .collect(),
-        })
+        };
+        journal.is_in_order().then_some(journal)
+    }
+
+    /// Segments and pages ascend, each is there once: of two copies of a page only one could be right.
+    fn is_in_order(&self) -> bool {
+        self.digests.is_sorted_by(|one, next| one.0 < next.0)
+            && self.pages.is_sorted_by(|one, next| one.0 < next.0)
     }
 }
 
@@ -145,5 +153,22 @@ mod tests {
             assert_eq!(Journal::decode(&bytes), None, "bit {bit}");
         }
         assert_eq!(Journal::decode(&whole), Some(journal));
+    }
+
+    #[test]
+    fn a_journal_with_something_twice_or_out_of_order_is_none() {
+        let journal = |segments: [u64; 2], pages: [u64; 2]| {
+            let (digests, pages) =
+                (segments.map(|n| (n, 11)), pages.map(|n| (n, [5; PAGE_LENGTH])));
+            Journal { durable_upto: Offset::new(640), digests: digests.into(), pages: pages.into() }
+        };
+        let whole = journal([0, 1], [3, 4]);
+        assert_eq!(Journal::decode(&whole.encode()), Some(whole));
+        for (segments, pages) in
+            [([1, 0], [3, 4]), ([1, 1], [3, 4]), ([0, 1], [4, 3]), ([0, 1], [4, 4])]
+        {
+            let refused = Journal::decode(&journal(segments, pages).encode());
+            assert_eq!(refused, None, "{segments:?} {pages:?}");
+        }
     }
 }

@@ -56,6 +56,9 @@ pub(super) const HEADER_LENGTH: usize = PAGE_LENGTH;
 const MAGIC_BYTES: [u8; 8] = *b"HOROIDXR";
 const KNOWN_VERSION: u32 = 1;
 
+/// Entries of the largest run: its file has 16 TiB, which is what a file system holds.
+const MAX_CAPACITY: u64 = 1 << 40;
+
 /// Where the parts of a run stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -148,7 +151,7 @@ impl Header {
         if bytes[ZEROS..] != [0; HEADER_LENGTH - ZEROS] {
             return Err(Damage::NotZero);
         }
-        Ok(Self {
+        let header = Self {
             number: read_u64(bytes, NUMBER),
             capacity: read_u64(bytes, CAPACITY),
             entries: read_u64(bytes, ENTRIES),
@@ -157,7 +160,15 @@ impl Header {
             pages_hash: read_u64(bytes, PAGES_HASH),
             fence_crc: read_u32(bytes, FENCE_CRC),
             filter_crc: read_u32(bytes, FILTER_CRC),
-        })
+        };
+        let has_entries = header.entries > 0;
+        if header.capacity > MAX_CAPACITY
+            || header.entries > header.capacity
+            || has_entries && header.lowest > header.highest
+        {
+            return Err(Damage::Header);
+        }
+        Ok(header)
     }
 
     /// What a checkpoint knows this very run by.
@@ -224,6 +235,21 @@ mod tests {
         let crc = checksum(&bytes);
         bytes[CRC..NUMBER].copy_from_slice(&crc.to_le_bytes());
         assert_eq!(Header::decode(&bytes), Err(Damage::Version { found: 2, known: 1 }));
+    }
+
+    /// From the capacity follow places in the file: one that no file has made them run over.
+    #[test]
+    fn a_header_that_says_what_cannot_be_is_refused() {
+        let largest = Header { capacity: MAX_CAPACITY, ..HEADER };
+        assert_eq!(Header::decode(&largest.encode()), Ok(largest));
+        for header in [
+            Header { capacity: u64::MAX, ..HEADER },
+            Header { capacity: MAX_CAPACITY + 1, ..HEADER },
+            Header { entries: HEADER.capacity + 1, ..HEADER },
+            Header { lowest: HEADER.highest, highest: HEADER.lowest, ..HEADER },
+        ] {
+            assert_eq!(Header::decode(&header.encode()), Err(Damage::Header), "{header:?}");
+        }
     }
 
     #[test]

@@ -57,6 +57,15 @@ impl Page {
         if u64::from(read_u32(&*bytes, NUMBER)) != number || read_u64(&*bytes, RUN) != run {
             return Err(Damage::Misplaced { page: number });
         }
+        let (entries, rest) = bytes[ENTRIES..].split_at(count * ENTRY_LENGTH);
+        if rest.iter().any(|&byte| byte != 0) {
+            return Err(Damage::NotZero);
+        }
+        // Among entries out of order some that are there would not be found.
+        let (entries, _) = entries.as_chunks::<ENTRY_LENGTH>();
+        if !entries.is_sorted_by(|one, next| Entry::decode(one) <= Entry::decode(next)) {
+            return Err(Damage::Order { part: "entries" });
+        }
         Ok(Self { bytes, count })
     }
 
@@ -139,6 +148,15 @@ mod tests {
         let misplaced = Err(Damage::Misplaced { page: 5 });
         assert_eq!(Page::read(whole.clone(), 4, 5, 255), misplaced);
         assert_eq!(Page::read(whole, 3, 5, 255), Ok(page));
+    }
+
+    #[test]
+    fn a_page_out_of_order_or_of_more_entries_than_are_known_of_is_refused() {
+        let mut page = Page::empty();
+        [entry(7), entry(3)].into_iter().for_each(|entry| page.push(entry));
+        let bytes = Box::new(*page.seal(3, 5));
+        assert_eq!(Page::read(bytes.clone(), 3, 5, 2), Err(Damage::Order { part: "entries" }));
+        assert_eq!(Page::read(bytes, 3, 5, 1), Err(Damage::NotZero));
     }
 
     #[test]

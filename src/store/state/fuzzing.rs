@@ -6,6 +6,7 @@ use super::*;
 use crate::clock::Timestamp;
 use crate::message::TagFilter;
 use crate::store::resets::{Reset, Resets};
+use crate::store::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID};
 
 /// The checkpoint's envelope guards it, which has a decoder of its own.
 pub(in crate::store) fn decoder() -> Decoder {
@@ -28,10 +29,28 @@ pub(super) fn sample() -> State {
     progress.delayed(8, 1, Timestamp::from_millis(9));
     let mut resets = Resets::default();
     resets.push(Reset { at: Offset::new(640), start: 2, retries_end: 1 });
+    resets.push(Reset { at: Offset::new(704), start: 5, retries_end: 1 });
     let progress = progress.with_resets(resets);
     let free_after = Timestamp::from_millis(99);
     let segment = SegmentKeep { free_after, messages: 5, waiting: 2 };
     let filter = Some(TagFilter::new(["paid".to_owned(), "late".to_owned()]));
+    let topic = |id, name: &str, queues| TopicState {
+        id,
+        name: name.into(),
+        set_at: Offset::new(320),
+        of: TopicType::Fifo,
+        retention_ms: Some(3_600_000),
+        pending: 4,
+        queues,
+    };
+    let group = |id, name: &str| GroupState {
+        id,
+        epoch: 0,
+        name: name.into(),
+        settings: GroupSettings { invisible_for_ms: 7, max_attempts: 3, ..Default::default() },
+        progress: BTreeMap::new(),
+        readings: BTreeMap::new(),
+    };
     State {
         at: ScanFrom {
             offset: Offset::new(9600),
@@ -50,30 +69,25 @@ pub(super) fn sample() -> State {
             dropped: 1,
             timer_units: 9,
         },
-        next_topic_id: 3,
-        next_group_id: 2,
-        topics: vec![TopicState {
-            id: 1,
-            name: "orders".into(),
-            set_at: Offset::new(320),
-            of: TopicType::Fifo,
-            retention_ms: Some(3_600_000),
-            pending: 4,
-            queues: vec![(1, 1), (0, 0), (0, 2), (6, 7)],
-        }],
-        groups: vec![GroupState {
-            id: 1,
-            epoch: 0,
-            name: "billing".into(),
-            settings: GroupSettings { invisible_for_ms: 7, max_attempts: 3, ..Default::default() },
-            progress: [((1, 3), progress)].into(),
-            readings: [
-                (1, Reading { fence: 9, filter }),
-                (2, Reading { fence: 1, filter: Some(TagFilter::everything()) }),
-                (3, Reading { fence: 2, filter: None }),
-            ]
-            .into(),
-        }],
+        next_topic_id: 17,
+        next_group_id: 3,
+        topics: vec![
+            topic(LEVEL_TOPIC_ID, LEVEL_TOPIC, vec![(2, 7)]),
+            topic(16, "orders", vec![(1, 1), (0, 0), (0, 2), (6, 7)]),
+        ],
+        groups: vec![
+            GroupState {
+                progress: [((16, 3), progress)].into(),
+                readings: [
+                    (16, Reading { fence: 9, filter }),
+                    (17, Reading { fence: 1, filter: Some(TagFilter::everything()) }),
+                    (18, Reading { fence: 2, filter: None }),
+                ]
+                .into(),
+                ..group(1, "billing")
+            },
+            group(2, "shipping"),
+        ],
         levels: vec![LevelQueue { delay_ms: 1000, released: 6 }],
         latest: Timestamp::from_millis(77),
         hold_until: Timestamp::from_millis(78),

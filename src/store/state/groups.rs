@@ -100,7 +100,10 @@ fn decode_progress(input: &mut Reader<'_>) -> Result<QueueProgress, StateError> 
         Ok(Reset { at, start: input.u64()?, retries_end: input.u64()? })
     })?;
     let progress = progress.with_returned(delays.into_iter().collect(), vouched_from, returned);
-    Ok(progress.with_resets(Resets::from_parts(resets)))
+    let resets = Resets::from_parts(resets);
+    let resets = resets.ok_or(StateError::NotAsWritten("resets of offsets are out of order"))?;
+    let progress = progress.with_resets(resets);
+    if progress.adds_up() { Ok(progress) } else { Err(StateError::Progress) }
 }
 
 fn encode_reading(reading: &Reading, out: &mut Writer) {

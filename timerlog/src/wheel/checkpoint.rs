@@ -106,7 +106,7 @@ impl TimerCheckpoint {
     /// # Errors
     ///
     /// [`DamageKind::Checksum`] when they are not what was encoded, [`DamageKind::UnknownVersion`]
-    /// when another version of this program encoded them.
+    /// when another version of this program encoded them, [`DamageKind::PastEnd`] when a log would begin after its end.
     pub fn decode(bytes: &[u8; Self::SIZE]) -> Result<Self, DamageKind> {
         let (expected, found) = (get_u32(bytes, CRC), crc32c::crc32c(&bytes[..CRC]));
         if expected != found {
@@ -119,7 +119,7 @@ impl TimerCheckpoint {
         if bytes[ZEROS..CRC] != [0; CRC - ZEROS] {
             return Err(DamageKind::NotZero);
         }
-        Ok(Self {
+        let read = Self {
             precision_ms: get_u32(bytes, PRECISION),
             near_slots: get_u64(bytes, NEAR_SLOTS),
             far_slots: get_u64(bytes, FAR_SLOTS),
@@ -133,7 +133,14 @@ impl TimerCheckpoint {
             revision: get_u64(bytes, REVISION),
             mark: get_u64(bytes, MARK),
             lineage: get_u64(bytes, LINEAGE),
-        })
+        };
+        for (floor, end) in [(read.near_floor, read.near_length), (read.far_floor, read.far_length)]
+        {
+            if floor > end {
+                return Err(DamageKind::PastEnd { end });
+            }
+        }
+        Ok(read)
     }
 
     /// Whether a wheel of these measures wrote it.
@@ -203,9 +210,26 @@ mod tests {
         assert_eq!(TimerCheckpoint::decode(&bytes), Err(refused));
     }
 
+    /// Such a log was opened, and what was appended to it went to where it was thought to be settled.
+    #[test]
+    fn a_log_that_begins_after_its_end_is_refused() {
+        let whole = checkpoint([7; 12], 1000);
+        let refused = Err(DamageKind::PastEnd { end: 7 });
+        let near = TimerCheckpoint { near_floor: 8, ..whole };
+        assert_eq!(TimerCheckpoint::decode(&near.encode()), refused);
+        let far = TimerCheckpoint { far_floor: 8, ..whole };
+        assert_eq!(TimerCheckpoint::decode(&far.encode()), refused);
+    }
+
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(numbers in any::<[u64; 12]>(), precision_ms in any::<u32>()) {
+        fn what_is_encoded_is_decoded(
+            mut numbers in any::<[u64; 12]>(),
+            precision_ms in any::<u32>(),
+        ) {
+            // Each log's floor, then its length.
+            numbers[3..5].sort_unstable();
+            numbers[5..7].sort_unstable();
             let checkpoint = checkpoint(numbers, precision_ms);
             prop_assert_eq!(TimerCheckpoint::decode(&checkpoint.encode()), Ok(checkpoint));
         }
