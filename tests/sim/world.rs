@@ -1,4 +1,23 @@
 //! The world that a seed makes: disk, clock, engine, and the callers' open questions.
+//!
+//! # The fault model
+//!
+//! What a single file and directory can suffer stands in [`timerlog::disk::sim`]: unflushed writes lost, pages torn and
+//! written back in any order, syncs and creates that fail, a full disk, rot. The world adds what happens to the whole.
+//! Every fault is counted, and a run of the bounded set in which one never happens fails ([`Coverage`]).
+//!
+//! - **Crash at any step**: the power goes, or the process is killed, between two operations, within one (a cut is
+//!   counted down to any change of the disk) or while a start recovers. Every start may fall again.
+//! - **Slow stages**: a step is one stage's; which comes next is drawn. So a flush, a dispatch or the wheel may be left
+//!   behind for as long as the seed likes, while callers go on, and a caller whose answer waits for a flush that never
+//!   comes before a crash was promised nothing.
+//! - **Failed flush**: poisons the store, the process ends, and the next life begins from what the disk has.
+//! - **Failed allocate, full disk**: creates fail one at a time, or all of them until room comes back.
+//! - **Derived files gone**: each kind, some or all, before a start. Damaged and older ones: `damage`.
+//! - **Rot in the log**: `poison`.
+//! - **Clock steps**: the wall clock is set forward or back by a second to an hour at any moment; the monotonic clock
+//!   goes on. By a second, an hour and ten days at each step of each stage, with and without a restart: `clock_steps`.
+//! - **Downtime**: thirty days in `clock_steps`; lives of days on end in `years`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
