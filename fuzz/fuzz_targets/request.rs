@@ -1,5 +1,5 @@
-//! Tries request bodies and headers, and the settings file.
+//! Tries messages on their way in, by body and by headers.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| horolog_fuzz::try_all(&["put", "batch", "control", "headers", "settings_file"], bytes));
+horolog_fuzz::target!(["put", "half", "batch", "headers", "conditions"]);

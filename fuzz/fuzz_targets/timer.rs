@@ -2,4 +2,10 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| horolog_fuzz::try_all(&["timer_record", "timer_log_header", "slot", "timer_checkpoint", "snapshot_head"], bytes));
+horolog_fuzz::target!([
+    "timer_record",
+    "timer_log_header",
+    "slot",
+    "timer_checkpoint",
+    "snapshot_head",
+]);

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| horolog_fuzz::try_all(&["message_id", "receipt_handle", "cursor", "place"], bytes));
+horolog_fuzz::target!(["message_id", "receipt_handle", "cursor", "place"]);

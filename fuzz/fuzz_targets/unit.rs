@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| horolog_fuzz::try_all(&["unit"], bytes));
+horolog_fuzz::target!(["unit"]);

@@ -6,7 +6,7 @@ use timerlog::decoder::{Decoder, Judged, unsealed};
 use super::{Ended, decided};
 
 pub(crate) fn decoder() -> Decoder {
-    Decoder { name: "check_answer", samples, seal: unsealed, judge }
+    Decoder::new("check_answer", samples, unsealed, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {

@@ -10,7 +10,7 @@ const SECRET: GroupMagic = GroupMagic(0x1122_3344_5566_7788);
 const OFFSET: Offset = Offset::new(9600);
 
 pub(crate) fn decoders() -> Vec<Decoder> {
-    let group = Decoder { name: "group", samples, seal, judge };
+    let group = Decoder::new("group", samples, seal, judge);
     let mut all = super::settled::decoders();
     all.push(group);
     all

@@ -9,7 +9,7 @@ use crate::message::offset::Offset;
 const PLACE: u64 = 1_000_000;
 
 pub(crate) fn decoder() -> Decoder {
-    Decoder { name: "unit", samples, seal, judge }
+    Decoder::new("unit", samples, seal, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {

@@ -8,7 +8,7 @@ use crate::message::offset::Offset;
 
 pub(crate) fn decoders() -> Vec<Decoder> {
     let mut all = run::decoders();
-    all.push(Decoder { name: "manifest", samples, seal, judge });
+    all.push(Decoder::new("manifest", samples, seal, judge));
     all
 }
 

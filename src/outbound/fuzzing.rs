@@ -12,7 +12,7 @@ use crate::config::PrivateTargets;
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
 pub(crate) fn decoders() -> Vec<Decoder> {
-    let decoder = |name, samples, judge| Decoder { name, samples, seal: unsealed, judge };
+    let decoder = |name, samples, judge| Decoder::new(name, samples, unsealed, judge);
     vec![
         decoder("target", targets as fn() -> _, judge_target as fn(&[u8]) -> _),
         decoder("secret", secrets, judge_secret),

@@ -7,8 +7,8 @@ use super::{duration_ms, size_bytes};
 
 pub(crate) fn decoders() -> Vec<Decoder> {
     vec![
-        Decoder { name: "duration", samples: durations, seal: unsealed, judge: judge_duration },
-        Decoder { name: "size", samples: sizes, seal: unsealed, judge: judge_size },
+        Decoder::new("duration", durations, unsealed, judge_duration),
+        Decoder::new("size", sizes, unsealed, judge_size),
     ]
 }
 

@@ -33,28 +33,44 @@ pub struct Decoder {
     /// Puts the checksums right, so that what they guard is looked at, too.
     pub seal: fn(&mut [u8]),
     pub judge: fn(&[u8]) -> Judged,
-}
-
-/// The most memory that an input of `length` bytes may cost a decoder at a time, whatever it claims to hold: the pages
-/// and tables that there are anyway, and a small multiple of the input.
-pub const fn memory_max(length: usize) -> u64 {
-    32 * 1024 + 64 * length as u64
+    per_byte: u64,
 }
 
 /// No checksum guards it.
 pub fn unsealed(_: &mut [u8]) {}
 
 impl Decoder {
+    pub const fn new(
+        name: &'static str,
+        samples: fn() -> Vec<Vec<u8>>,
+        seal: fn(&mut [u8]),
+        judge: fn(&[u8]) -> Judged,
+    ) -> Self {
+        Self { name, samples, seal, judge, per_byte: 64 }
+    }
+
+    /// The same, that may take so many bytes of memory for each byte of its input.
+    #[must_use]
+    pub const fn costing(self, per_byte: u64) -> Self {
+        Self { per_byte, ..self }
+    }
+
+    /// The most memory that an input of `length` bytes may cost at a time, whatever it claims to hold: the pages and
+    /// tables that there are anyway, and a small multiple of the input.
+    pub const fn memory_max(&self, length: usize) -> u64 {
+        32 * 1024 + self.per_byte * length as u64
+    }
+
     /// Judges the bytes as they are, and with their checksums put right.
     ///
     /// # Panics
     ///
     /// When the decoder panics, or accepts what it should not.
     pub fn try_bytes(&self, bytes: &[u8]) -> Judged {
-        (self.judge)(bytes);
+        let judged = (self.judge)(bytes);
         let mut sealed = bytes.to_vec();
         (self.seal)(&mut sealed);
-        (self.judge)(&sealed)
+        if sealed == bytes { judged } else { (self.judge)(&sealed) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::decoder::Decoder;
 #[cfg(test)]
-use crate::decoder::{Edit, Judged, edited, memory_max};
+use crate::decoder::{Edit, Judged, edited};
 use crate::{checkpoint, log, wheel};
 
 /// All decoders.

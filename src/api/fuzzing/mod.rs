@@ -35,7 +35,7 @@ const fn decoder(
     samples: fn() -> Vec<Vec<u8>>,
     judge: fn(&[u8]) -> Judged,
 ) -> Decoder {
-    Decoder { name, samples, seal: unsealed, judge }
+    Decoder::new(name, samples, unsealed, judge)
 }
 
 fn written(texts: &[&str]) -> Vec<Vec<u8>> {
@@ -46,6 +46,10 @@ fn written(texts: &[&str]) -> Vec<Vec<u8>> {
 fn refused(problem: &Problem) -> Judged {
     let status = problem.status();
     assert!(status.is_client_error(), "{problem:?}");
+    // A problem is the same for a fuzz target, which has no time to read it millions of times.
+    if !cfg!(test) {
+        return Judged::Refused;
+    }
     let json = serde_json::to_value(problem.written()).expect("a problem is JSON");
     assert_eq!(json["status"], status.as_u16());
     let code = json["code"].as_str().unwrap_or_default();

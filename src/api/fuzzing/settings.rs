@@ -19,7 +19,8 @@ pub(super) fn decoders() -> Vec<Decoder> {
         decoder("topic", topics, judge_topic),
         decoder("group_settings", groups, judge_group),
         decoder("offsets", resets, judge_reset),
-        decoder("settings_file", files, judge_file),
+        // Whoever starts the server writes it; the parser lists all that is wrong with it before it says so.
+        decoder("settings_file", files, judge_file).costing(4096),
     ]
 }
 

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value};
-use timerlog::decoder::{Decoder, Judged, memory_max};
+use timerlog::decoder::{Decoder, Judged};
 
 use super::{controls, messages, settings};
 
@@ -98,7 +98,7 @@ fn judge(decoder: &Decoder, bytes: &[u8]) -> Judged {
     let cost = allocation_counter::measure(|| judged = catch_unwind(judge));
     let judged = judged.unwrap_or_else(|panic| resume_unwind(panic));
     let (name, got, length) = (decoder.name, cost.bytes_max, bytes.len());
-    assert!(got <= memory_max(length), "{name}: {got} bytes for an input of {length}");
+    assert!(got <= decoder.memory_max(length), "{name}: {got} bytes for an input of {length}");
     judged
 }
 

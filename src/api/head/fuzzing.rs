@@ -7,7 +7,7 @@ use timerlog::decoder::{Decoder, Judged, unsealed};
 use super::{Notes, Place, SAW_ENCODING, SAW_LENGTH, Scan};
 
 pub(in crate::api) fn decoder() -> Decoder {
-    Decoder { name: "head", samples, seal: unsealed, judge }
+    Decoder::new("head", samples, unsealed, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {

@@ -10,8 +10,8 @@ const NUMBER: u64 = 5;
 
 pub(crate) fn decoders() -> Vec<Decoder> {
     vec![
-        Decoder { name: "settled_page", samples: pages, seal: seal_page, judge: judge_page },
-        Decoder { name: "journal", samples: journals, seal: seal_journal, judge: judge_journal },
+        Decoder::new("settled_page", pages, seal_page, judge_page),
+        Decoder::new("journal", journals, seal_journal, judge_journal),
     ]
 }
 

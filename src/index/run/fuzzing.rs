@@ -13,8 +13,8 @@ const COUNT: usize = 200;
 
 pub(crate) fn decoders() -> Vec<Decoder> {
     vec![
-        Decoder { name: "index_header", samples: headers, seal: seal_header, judge: judge_header },
-        Decoder { name: "index_page", samples: pages, seal: seal_page, judge: judge_page },
+        Decoder::new("index_header", headers, seal_header, judge_header),
+        Decoder::new("index_page", pages, seal_page, judge_page),
     ]
 }
 

@@ -11,7 +11,7 @@ fn key() -> IdKey {
 }
 
 pub(crate) fn decoders() -> Vec<Decoder> {
-    let decoder = |name, samples, judge| Decoder { name, samples, seal: unsealed, judge };
+    let decoder = |name, samples, judge| Decoder::new(name, samples, unsealed, judge);
     vec![
         decoder("message_id", ids as fn() -> _, judge_id as fn(&[u8]) -> _),
         decoder("receipt_handle", handles, judge_handle),

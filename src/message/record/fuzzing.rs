@@ -21,7 +21,7 @@ static DECODED: LazyLock<Vec<u8>> =
 
 pub(crate) fn decoder() -> Decoder {
     LazyLock::force(&DECODED);
-    Decoder { name: "record", samples: written, seal, judge }
+    Decoder::new("record", written, seal, judge)
 }
 
 fn written() -> Vec<Vec<u8>> {

@@ -5,7 +5,7 @@ use timerlog::decoder::{Decoder, Judged};
 use super::*;
 
 pub(in crate::store) fn decoder() -> Decoder {
-    Decoder { name: "identity", samples, seal, judge }
+    Decoder::new("identity", samples, seal, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {

@@ -10,7 +10,7 @@ use crate::store::topics::{LEVEL_TOPIC, LEVEL_TOPIC_ID};
 
 /// The checkpoint's envelope guards it, which has a decoder of its own.
 pub(in crate::store) fn decoder() -> Decoder {
-    Decoder { name: "state", samples, seal: unsealed, judge }
+    Decoder::new("state", samples, unsealed, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {

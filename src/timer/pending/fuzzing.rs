@@ -5,7 +5,7 @@ use timerlog::decoder::{Decoder, Judged, unsealed};
 use super::{PLACE_LENGTH, Place};
 
 pub(crate) fn decoder() -> Decoder {
-    Decoder { name: "place", samples, seal: unsealed, judge }
+    Decoder::new("place", samples, unsealed, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {

@@ -7,7 +7,7 @@ use crate::decoder::{Decoder, Judged};
 const FORMAT: Format = Format { magic: *b"A magic.", version: 3 };
 
 pub(crate) fn decoder() -> Decoder {
-    Decoder { name: "checkpoint", samples, seal, judge }
+    Decoder::new("checkpoint", samples, seal, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {

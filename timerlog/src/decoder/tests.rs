@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::{Decoder, Edit, Judged, decoders, edited, memory_max};
+use super::{Decoder, Edit, Judged, decoders, edited};
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {
     let edit = prop_oneof![
@@ -30,7 +30,7 @@ fn try_bytes(decoder: &Decoder, bytes: &[u8]) -> Judged {
     let judge = AssertUnwindSafe(|| decoder.try_bytes(bytes));
     let cost = allocation_counter::measure(|| judged = catch_unwind(judge));
     let judged = judged.unwrap_or_else(|panic| resume_unwind(panic));
-    let limit = memory_max(bytes.len());
+    let limit = decoder.memory_max(bytes.len());
     let (name, got, length) = (decoder.name, cost.bytes_max, bytes.len());
     assert!(got <= limit, "{name}: {got} bytes for an input of {length}");
     judged

@@ -14,14 +14,8 @@ fn position() -> Position {
 }
 
 pub(crate) fn decoders() -> Vec<Decoder> {
-    let record =
-        Decoder { name: "timer_record", samples: records, seal: seal_record, judge: judge_record };
-    let header = Decoder {
-        name: "timer_log_header",
-        samples: headers,
-        seal: seal_header,
-        judge: judge_header,
-    };
+    let record = Decoder::new("timer_record", records, seal_record, judge_record);
+    let header = Decoder::new("timer_log_header", headers, seal_header, judge_header);
     vec![record, header]
 }
 

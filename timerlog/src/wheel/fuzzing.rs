@@ -10,13 +10,9 @@ use crate::position::Position;
 const OFFSET: u64 = 96;
 
 pub(crate) fn decoders() -> Vec<Decoder> {
-    let slot = Decoder { name: "slot", samples: slots, seal: seal_slot, judge: judge_slot };
-    let checkpoint = Decoder {
-        name: "timer_checkpoint",
-        samples: checkpoints,
-        seal: seal_checkpoint,
-        judge: judge_checkpoint,
-    };
+    let slot = Decoder::new("slot", slots, seal_slot, judge_slot);
+    let checkpoint =
+        Decoder::new("timer_checkpoint", checkpoints, seal_checkpoint, judge_checkpoint);
     vec![slot, checkpoint, snapshot::decoder()]
 }
 

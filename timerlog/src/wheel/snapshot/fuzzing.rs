@@ -5,7 +5,7 @@ use crate::bytes::put_u32;
 use crate::decoder::{Decoder, Judged};
 
 pub(in crate::wheel) fn decoder() -> Decoder {
-    Decoder { name: "snapshot_head", samples, seal, judge }
+    Decoder::new("snapshot_head", samples, seal, judge)
 }
 
 fn samples() -> Vec<Vec<u8>> {
