@@ -6,9 +6,14 @@
 
 #![expect(clippy::disallowed_types, reason = "it runs on real threads alone")]
 
+mod batch;
+mod changes;
 mod consume;
+mod consumers;
 mod disk;
 mod empty;
+mod ends;
+mod fan;
 mod fire;
 mod machine;
 mod memory;
@@ -17,6 +22,7 @@ mod pending;
 mod process;
 mod put;
 mod rate;
+mod rounds;
 mod table;
 
 use std::process::ExitCode;
@@ -32,7 +38,18 @@ const OVERLOAD_SECONDS: u64 = 60;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 6] = ["put", "fire", "rate", "memory", "pending", "overload"];
+const NAMES: [&str; 10] = [
+    "put",
+    "batch",
+    "fire",
+    "rate",
+    "consumers",
+    "changes",
+    "ends",
+    "memory",
+    "pending",
+    "overload",
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -57,16 +74,19 @@ async fn run(arguments: &[String]) -> Result<(), AnyError> {
     }
     let named = |name: &str| arguments.iter().any(|argument| argument == name);
     let number = arguments.iter().find_map(|argument| argument.parse().ok());
-    let seconds = number.unwrap_or(OVERLOAD_SECONDS);
     let all = !NAMES.into_iter().any(named);
     table::print("machine", &machine::describe(env!("CARGO_TARGET_TMPDIR")));
     for name in NAMES.into_iter().filter(|name| all || named(name)) {
         let figures: Vec<Figure> = match name {
             "put" => put::take().await?,
+            "batch" => batch::take().await?,
             "fire" => fire::take().await?,
+            "consumers" => consumers::take().await?,
+            "changes" => changes::take(number.unwrap_or(changes::PENDING)).await?,
+            "ends" => ends::take().await?,
             "rate" => rate::take().await?,
             "memory" => memory::take().await?,
-            "overload" => overload::take(seconds).await?,
+            "overload" => overload::take(number.unwrap_or(OVERLOAD_SECONDS)).await?,
             _ => pending::take().await?,
         };
         table::print(name, &figures);

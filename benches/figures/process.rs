@@ -4,12 +4,16 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use axum::http::Method;
 use horolog::client::Client;
 
 use crate::AnyError;
 use crate::machine::{field, read};
+
+/// Ticks a second, as Linux counts them towards programs.
+const USER_HZ: u64 = 100;
 
 /// A running server, killed when this is dropped.
 #[derive(Debug)]
@@ -49,6 +53,18 @@ impl Process {
         let status = read(&format!("/proc/{}/status", self.child.id()));
         let value = field(&status, name).ok_or("the process has no such line")?;
         Ok(value.trim_end_matches(" kB").parse()?)
+    }
+
+    /// The processor time that it has taken, in user and system mode.
+    pub(crate) fn processor_time(&self) -> Result<Duration, AnyError> {
+        let stat = read(&format!("/proc/{}/stat", self.child.id()));
+        // What stands before the last bracket is the program's name, which may have spaces.
+        let (_, rest) = stat.rsplit_once(')').ok_or("the process has no such file")?;
+        let mut fields = rest.split_whitespace().skip(11);
+        let mut ticks =
+            || fields.next().ok_or("a field is missing")?.parse::<u64>().map_err(AnyError::from);
+        let ticks = ticks()? + ticks()?;
+        Ok(Duration::from_millis(ticks * 1000 / USER_HZ))
     }
 }
 
