@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use timerlog::disk::Directory;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 
 use crate::api::{Api, Limits, Server};
@@ -74,7 +74,7 @@ impl App {
     pub async fn start(config: &Config, world: World) -> Result<Self, StartError> {
         let address = config.listen;
         let listen = |cause| StartError::Listen { address, cause };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let listener = bind(address).map_err(listen)?;
         let metrics = Arc::new(Metrics::new());
         let outbound = Arc::new(outbound(config, listener.local_addr().map_err(listen)?));
         let api = Api::new(limits(config), Arc::clone(&metrics), Arc::clone(&outbound));
@@ -200,4 +200,16 @@ fn limits(config: &Config) -> Limits {
         queued_appends: config.queued_appends,
         leases: config.leases,
     }
+}
+
+/// Connections that the system holds for us until they are accepted. Of ten thousand clients that come at once the default
+/// of a thousand turns many away, without a word.
+const BACKLOG: u32 = 4096;
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart finds connections of the last life that wait for their end.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

