@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! HOROLOG_FAILED_FLUSHES=100 cargo test --release --test crash failed_flush -- --nocapture
+//! HOROLOG_SLOW_FLUSHES=1 cargo test --release --test crash slow_flushes -- --nocapture
 //! ```
 
 use std::time::Duration;
@@ -74,27 +75,77 @@ fn no_second_sync(tracer: &Tracer, nth: u64) {
     assert_eq!(again, None, "{file} was synced again after {}", calls[failed]);
 }
 
+/// How long a flush takes, in milliseconds. The longest ones take minutes to show.
+fn delays() -> &'static [u64] {
+    if run::number("HOROLOG_SLOW_FLUSHES").is_some() { &[50, 1000, 30_000] } else { &[50] }
+}
+
 /// Each flush takes long, and so covers all that came meanwhile; nobody is told before it is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_flushes_are_shared_and_cost_nothing_but_time() {
     let mut run = Run::new(200, &[]);
     let life = run.start().await;
     life.server.kill();
-    let tracer = match Tracer::new(&run.scratch, "fdatasync:delay_enter=50000") {
-        Ok(tracer) => tracer,
-        Err(why) => return skipped(&why),
-    };
-    let mut server = Server::spawn_traced(&run.scratch, &tracer);
-    let address = server.ready().await.expect("it starts, slowly");
-    let mut client = Client::new(address);
+    for &delay in delays() {
+        // A start of what is there needs fewer of any thread.
+        let when = if delay < 1000 { "" } else { ":when=20+" };
+        let injection = format!("fdatasync:delay_enter={}{when}", delay * 1000);
+        let tracer = match Tracer::new(&run.scratch, &injection) {
+            Ok(tracer) => tracer,
+            Err(why) => return skipped(&why),
+        };
+        let mut server = Server::spawn_traced(&run.scratch, &tracer);
+        let address = server.ready().await.expect("it starts, slowly");
+        let mut client = Client::new(address);
+        let mut running = run.load.start(address);
+        run.keep_up(&mut running, Duration::from_millis(4000 + 3 * delay)).await;
+        let records = wire::figure(&mut client, "horolog_group_records_sum").await;
+        let flushes = wire::figure(&mut client, "horolog_group_records_count").await;
+        assert_eq!(server.kill(), Killed::Running, "{}", run.scratch.logged());
+        run.load.stop(running).await;
+        println!("{records} records in {flushes} flushes of {delay} ms");
+        assert!(records > 2 * flushes, "{records} in {flushes} flushes: they are not shared");
+    }
+    let life = run.start().await;
+    check(&run.audit(&life, "auditor", Far::Cancel).await);
+    life.server.kill();
+}
+
+/// A start that cannot read what is there says which file, and changes nothing: the next one has it all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_fails_ends_the_start_and_the_next_one_has_everything() {
+    let mut run = Run::new(200, &[]);
+    let Life { server, address } = run.start().await;
     let mut running = run.load.start(address);
-    run.keep_up(&mut running, Duration::from_secs(4)).await;
-    let records = wire::figure(&mut client, "horolog_group_records_sum").await;
-    let flushes = wire::figure(&mut client, "horolog_group_records_count").await;
-    assert_eq!(server.kill(), Killed::Running, "{}", run.scratch.logged());
+    run.keep_up(&mut running, Duration::from_secs(2)).await;
+    assert_eq!(server.kill(), Killed::Running);
     run.load.stop(running).await;
-    println!("{records} records in {flushes} flushes of 50 ms");
-    assert!(records > 2 * flushes, "{records} records in {flushes} flushes: they are not shared");
+    let (mut ended, mut started) = (0, 0);
+    // The first ones are the loader's, of the program itself.
+    for nth in [8, 12, 16, 24, 32, 48, 64, 96, 128, 256] {
+        let injection = format!("pread64:error=EIO:when={nth}");
+        let tracer = match Tracer::new(&run.scratch, &injection) {
+            Ok(tracer) => tracer,
+            Err(why) => return skipped(&why),
+        };
+        let mut server = Server::spawn_traced(&run.scratch, &tracer);
+        if server.ready().await.is_some() {
+            started += 1;
+            server.kill();
+            continue;
+        }
+        let status = server.ended().await;
+        assert_eq!(status.code(), Some(DATA_DIRECTORY), "{nth}: {}", run.scratch.logged());
+        let calls = tracer.calls();
+        let failed = calls.iter().find(|call| call.contains("EIO")).expect("a read has failed");
+        let file = failed.split(['<', '>']).nth(1).expect("a traced call names its file");
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let logged = run.scratch.logged();
+        assert!(logged.contains(name) && logged.contains("Input/output"), "{file}: {logged}");
+        ended += 1;
+    }
+    println!("{ended} starts ended at a read that failed, {started} needed fewer reads");
+    assert!(ended > 2, "{ended} starts ended, {started} did not");
     let life = run.start().await;
     check(&run.audit(&life, "auditor", Far::Cancel).await);
     life.server.kill();

@@ -38,7 +38,7 @@ impl Tracer {
                 "-y",
                 "-qq",
                 "-e",
-                "trace=fdatasync,fallocate",
+                "trace=fdatasync,fallocate,pread64",
                 "-e",
                 &self.injection,
             ])
