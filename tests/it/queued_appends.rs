@@ -65,7 +65,9 @@ async fn new_messages_are_refused_while_too_many_wait_for_the_disk_and_acks_are_
     let disk = Disk::new();
     let settings = given(&[("max_queued_appends", "3")]);
     let server = TestServer::start_on_disk(settings, disk.root()).await;
+    until(&server, "horolog_queued_appends", "0").await;
     put(&server, "orders", "out", None).await;
+    until(&server, "horolog_queued_appends", "0").await;
     let out = handles(&server, "workers", 1).await;
     until(&server, "horolog_queued_appends", "0").await;
     disk.stand_still();
@@ -106,6 +108,7 @@ async fn bytes_that_wait_for_the_disk_have_a_bound_of_their_own() {
     let settings = given(&[("max_queued_append_bytes", "1MiB")]);
     let server = TestServer::start_on_disk(settings, disk.root()).await;
     put(&server, "orders", "first", None).await;
+    until(&server, "horolog_queued_append_bytes", "0").await;
     disk.stand_still();
     let large = format!("{{\"bodyText\":\"{}\"}}", "x".repeat(1 << 20));
     let accepted = tokio::spawn(put_one(server.address(), large));
@@ -126,10 +129,14 @@ async fn at_the_bound_transactions_end_and_messages_are_handed_out() {
     let disk = Disk::new();
     let settings = given(&[("max_queued_appends", "2")]);
     let server = TestServer::start_on_disk(settings, disk.root()).await;
+    // What is answered, or written by the start, may be counted as waiting for a moment more.
+    until(&server, "horolog_queued_appends", "0").await;
     // The group's first receive makes it known; that waits for the disk.
     put(&server, "orders", "0", None).await;
     handles(&server, "workers", 1).await;
+    until(&server, "horolog_queued_appends", "0").await;
     put(&server, "orders", "1", None).await;
+    until(&server, "horolog_queued_appends", "0").await;
     let mut client = server.client();
     let mut transactions = Vec::new();
     for body in [2, 3] {
@@ -137,8 +144,8 @@ async fn at_the_bound_transactions_end_and_messages_are_handed_out() {
         let answer = json(&post(&mut client, PREPARE, half).await);
         let id = answer["transactionId"].as_str().expect("an id");
         transactions.push(format!("/v1/transactions/{id}"));
+        until(&server, "horolog_queued_appends", "0").await;
     }
-    until(&server, "horolog_queued_appends", "0").await;
     disk.stand_still();
     let mut accepted = tokio::task::JoinSet::new();
     for number in 1..=2 {

@@ -71,7 +71,7 @@ impl Bench {
         reset.expect("it can be").0
     }
 
-    fn ack(&self, group: &str, received: &[Received]) -> Vec<AckOutcome> {
+    pub(crate) fn ack(&self, group: &str, received: &[Received]) -> Vec<AckOutcome> {
         let (group, _) = self.pair(group);
         let handles: Vec<_> = received.iter().map(|r| r.receipt_handle.clone()).collect();
         self.engine.consumers.ack(&group, &handles, self.clock.now()).expect("room").0

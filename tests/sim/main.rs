@@ -17,6 +17,7 @@
 #![expect(clippy::disallowed_types, reason = "it runs on one thread, and asks for no scheduler")]
 
 mod bench;
+mod bytes;
 mod changes;
 mod clock_steps;
 mod counts;
