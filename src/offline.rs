@@ -228,7 +228,7 @@ fn write_table(report: &Report, output: &mut dyn Write) -> io::Result<()> {
         let read = match *kind {
             "checkpoint" => format!(", {read} whole"),
             "consumequeue" => format!(", {read} units whole"),
-            "timerlog" => ", read by a start only".to_owned(),
+            "timerlog" => format!(", {read} records whole"),
             _ => format!(", {read} pages whole"),
         };
         writeln!(output, "{kind:12} {files} files, {bytes} bytes{read}")?;

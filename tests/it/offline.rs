@@ -92,6 +92,8 @@ fn what_is_whole_is_said_to_be_and_what_is_rebuilt_is_what_was_there() {
         let found = units.clone().find(|found| found["kind"] == kind);
         found.and_then(|found| found["read"].as_u64()).unwrap_or(0)
     };
+    let shown = text(&offline("verify", data.path(), &[]));
+    assert!(shown.contains("records whole"), "{shown}");
     assert!(read("consumequeue") >= 4 && read("timerlog") >= 2, "{report}");
     // The header and the first record of the wheel's log.
     for at in [4, 60] {
