@@ -118,10 +118,11 @@ async fn idle(horolog: &Process) -> Result<f64, AnyError> {
     }
     // Until what the changes left to do is done: filing, merges, a checkpoint.
     pause(40_000).await;
-    let (before, start) = (horolog.processor_time()?, clock().now().monotonic);
+    let clock = clock();
+    let (before, start) = (horolog.processor_time()?, clock.now().monotonic);
     pause(u64::try_from(IDLE.as_millis())?).await;
     let took = horolog.processor_time()?.saturating_sub(before);
-    let passed = clock().now().monotonic.saturating_sub(start);
+    let passed = clock.now().monotonic.saturating_sub(start);
     if let Some(ended) = polls.try_join_next() {
         ended??;
     }
