@@ -1,7 +1,7 @@
 //! A disk that fills up under load.
 //!
-//! New work is refused before what was accepted has no room. Here the disk is filled to its last byte twice: at
-//! first the ballast makes way, and timers fire, are received, acknowledged and cancelled as before; then even that
+//! New work is refused before what was accepted has no room. Here the disk is left without a byte twice: at first
+//! the ballast makes way, and timers fire, are received, acknowledged and cancelled as before; then even that
 //! room is taken, and all that is asked is that nothing breaks. When there is room again nobody has to help.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ async fn on_a_full_disk_new_work_is_refused_the_rest_goes_on_and_with_room_it_re
 
     let due = run.put_timers(&mut client, 3000).await;
     let far = run.put_timers(&mut client, 600_000).await;
-    disk.fill("filler");
+    disk.shrink();
     let filled_at = run.ledger.now();
     until("puts are refused", async || run.put_once(&mut client).await == *"STORAGE_FULL").await;
     println!("puts are refused {} ms after the disk was full", run.ledger.now() - filled_at);
@@ -63,7 +63,7 @@ async fn on_a_full_disk_new_work_is_refused_the_rest_goes_on_and_with_room_it_re
     println!("{taken} bytes more were taken, and the server goes on");
 
     disk.empty("more");
-    disk.empty("filler");
+    disk.remount(&format!("size={SIZE}")).expect("a tmpfs can grow");
     let emptied_at = run.ledger.now();
     until("puts are taken again", async || run.put_once(&mut client).await == *"ok").await;
     println!("puts are taken {} ms after there was room", run.ledger.now() - emptied_at);
